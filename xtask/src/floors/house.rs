@@ -285,7 +285,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["html"],
             &["page_tables"],
             &["diff", "fio"],
-            &["csv", "iperf3", "table"],
+            &["csv", "each_second", "iperf3", "table"],
             &["load", "net", "peers"],
             &["kept", "ladder"],
             &["bonnie", "document", "moved", "numbers"],

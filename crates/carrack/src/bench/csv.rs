@@ -25,6 +25,8 @@ const VALUES: [&str; 14] = [
     value::PROCESSORS,
     value::BUSIEST_PROCESSOR,
 ];
+/// The column of [`value::PROCESSORS`]: a condition of rows has the same name.
+const PROCESSORS_USED: &str = "processors_used";
 /// Columns behind those: what came later, so that none moves.
 const MORE_CONDITIONS: [&str; 2] = [CONNECTIONS, AT_ONCE];
 const MORE_VALUES: [&str; 7] = [
@@ -53,7 +55,7 @@ const TIMES: [(&str, f64); 3] = [("p50_ns", 0.5), ("p95_ns", 0.95), ("p99_ns", 0
 pub fn heading() -> String {
     let mut columns = vec!["name"];
     columns.extend(CONDITIONS);
-    columns.extend(VALUES);
+    columns.extend(VALUES.map(|name| if name == value::PROCESSORS { PROCESSORS_USED } else { name }));
     columns.extend(TIMES.map(|(name, _)| name));
     columns.extend(["max_ns", "labels"]);
     columns.extend(MORE_CONDITIONS);
@@ -90,6 +92,10 @@ mod tests {
     #[test]
     fn every_line_has_the_columns_of_the_first() {
         let count = heading().split(',').count();
+        let mut names: Vec<String> = heading().split(',').map(str::to_owned).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count, "each name once");
         for one in &sample().rows {
             assert_eq!(row(one).split(',').count(), count);
         }

@@ -175,6 +175,7 @@ pub fn called(row: &Row) -> String {
         .condition(CONNECTIONS)
         .map(|count| if count == "1" { "1 stream".to_owned() } else { format!("{count} streams") });
     words.extend(connections);
+    words.extend(row.condition(super::ladder::ASKED).map(|count| format!("{count} streams")));
     words.extend(row.condition(AT_ONCE).filter(|at_once| *at_once == "yes").map(|_| "at once".to_owned()));
     words.extend(row.condition(DATA).map(str::to_owned));
     let sessions = row.condition(SESSIONS).filter(|count| *count != "1");

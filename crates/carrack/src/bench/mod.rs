@@ -7,6 +7,7 @@ pub mod bonnie;
 pub mod csv;
 pub mod diff;
 pub mod document;
+pub mod each_second;
 pub mod fio;
 #[cfg(test)]
 mod hostile_tests;

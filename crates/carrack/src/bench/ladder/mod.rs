@@ -31,6 +31,8 @@ pub struct LadderRequest {
     pub size: u64,
     /// Copies of each rung; the median counts.
     pub runs: usize,
+    /// Numbers of data connections, of which each has a ladder of its own; `None` is what a copy chooses.
+    pub streams: Vec<Option<u16>>,
     /// How they are copied.
     pub options: CopyOptions,
 }
@@ -63,6 +65,8 @@ pub const SOURCE_PROCESSORS: &str = "source_processors";
 pub const DESTINATION_PROCESSORS: &str = "destination_processors";
 /// Data connections at the end.
 pub const STREAMS: &str = "streams";
+/// The condition of a row that tells how many of them were asked for, where a ladder was climbed with several numbers.
+pub const ASKED: &str = "asked_streams";
 
 /// The file that rungs read, and the one that they write.
 const FROM: &str = "from";
@@ -103,25 +107,14 @@ pub fn measure(
         warnings: std::mem::take(&mut ladder.warnings),
         ..Measurement::default()
     };
-    let mut rates: Vec<(String, f64)> = Vec::new();
     let mut failure = None;
-    for rung in LADDER {
-        let mut row = match ladder.climb(&rung, tell) {
-            Ok(Some(row)) => row,
-            Ok(None) => continue,
-            Err(why) => {
-                measured.warnings.push(incomplete(&why));
-                failure = Some(why);
-                break;
-            }
-        };
-        let rate = row.value(value::BYTES_PER_SECOND).unwrap_or_default();
-        if let Some((_, below)) = rung.stands_on(&rates) {
-            row.put(LOSS, rung::loss(rate, *below));
+    for streams in &request.streams {
+        ladder.streams = *streams;
+        if let Err(why) = ladder.climb_all(&mut measured.rows, tell) {
+            measured.warnings.push(incomplete(&why));
+            failure = Some(why);
+            break;
         }
-        rates.push((rung.name(), rate));
-        tell.row(&row);
-        measured.rows.push(row);
     }
     measured.elapsed = begin.elapsed();
     Ok((measured, failure))
@@ -140,7 +133,30 @@ pub fn verdict(measured: &Measurement) -> Option<String> {
         return None;
     }
     let rate = |row: &Row| Some((row.name.clone(), row.value(value::BYTES_PER_SECOND)?));
-    rung::verdict(&measured.rows.iter().filter_map(rate).collect::<Vec<_>>())
+    let rates = |rows: &[Row]| rows.iter().filter_map(rate).collect::<Vec<_>>();
+    let ladders: Vec<&[Row]> =
+        measured.rows.chunk_by(|one, next| one.condition(ASKED) == next.condition(ASKED)).collect();
+    let top = |rows: &[Row]| rates(rows).last().map_or(0.0, |(_, rate)| *rate);
+    // Of several, the one whose copies are the fastest.
+    let best = ladders.into_iter().max_by(|one, other| top(one).total_cmp(&top(other)))?;
+    let verdict = rung::verdict(&rates(best))?;
+    Some(match best.first().and_then(|row| row.condition(ASKED)) {
+        None => verdict,
+        Some(streams) => format!("fastest with {}; {verdict}", counted(streams)),
+    })
+}
+
+/// `8 streams`.
+fn counted(streams: &str) -> String {
+    match streams {
+        "auto" => "as many streams as a copy chooses".to_owned(),
+        "1" => "1 stream".to_owned(),
+        _ => format!("{streams} streams"),
+    }
+}
+
+fn asked(streams: Option<u16>) -> String {
+    streams.map_or_else(|| "auto".to_owned(), |streams| streams.to_string())
 }
 
 fn settings(request: &LadderRequest) -> Vec<(String, String)> {
@@ -149,7 +165,7 @@ fn settings(request: &LadderRequest) -> Vec<(String, String)> {
     [
         ("size_bytes", request.size.to_string()),
         ("runs", request.runs.to_string()),
-        ("streams", options.streams.map_or_else(|| "auto".to_owned(), |streams| streams.to_string())),
+        ("streams", request.streams.iter().map(|streams| asked(*streams)).collect::<Vec<_>>().join(",")),
         ("encrypt", options.encrypt.name().to_owned()),
         ("digest", digest.to_owned()),
     ]
@@ -162,6 +178,8 @@ struct Ladder<'a> {
     context: &'a Context,
     source: LadderEnd,
     destination: LadderEnd,
+    /// Of the ladder that is climbed.
+    streams: Option<u16>,
     warnings: Vec<Warning>,
 }
 
@@ -185,7 +203,7 @@ impl<'a> Ladder<'a> {
         };
         let source = open(&request.source, source_lacks, [0, 1], tell)?;
         let destination = open(&request.destination, destination_lacks, [2, 3], tell)?;
-        let mut ladder = Self { request, context, source, destination, warnings: Vec::new() };
+        let mut ladder = Self { request, context, source, destination, streams: None, warnings: Vec::new() };
         ladder.make_files(tell)?;
         for warning in &ladder.warnings {
             tell.warning(warning);
@@ -249,12 +267,31 @@ impl<'a> Ladder<'a> {
     }
 
     fn copy(&self, from: Location, to: Location) -> CopyRequest {
-        let options = CopyOptions { resume: false, retries: 0, ..self.request.options.clone() };
+        let options = CopyOptions { resume: false, retries: 0, streams: self.streams, ..self.request.options.clone() };
         CopyRequest { sources: vec![from], destination: to, options }
     }
 
     fn watch(&self, request: CopyRequest, tell: &mut dyn TellRow) -> Result<Moved, Failure> {
         moved::watch(request, self.context, &mut |text| tell.note(text))
+    }
+
+    /// Measures all rungs with one number of data connections.
+    fn climb_all(&mut self, rows: &mut Vec<Row>, tell: &mut dyn TellRow) -> Result<(), Failure> {
+        let mut rates: Vec<(String, f64)> = Vec::new();
+        for rung in LADDER {
+            let Some(mut row) = self.climb(&rung, tell)? else { continue };
+            let rate = row.value(value::BYTES_PER_SECOND).unwrap_or_default();
+            if let Some((_, below)) = rung.stands_on(&rates) {
+                row.put(LOSS, rung::loss(rate, *below));
+            }
+            if self.request.streams.len() > 1 {
+                row.conditions.push((ASKED.to_owned(), asked(self.streams)));
+            }
+            rates.push((rung.name(), rate));
+            tell.row(&row);
+            rows.push(row);
+        }
+        Ok(())
     }
 
     /// Measures a rung; nothing where an end has no directory in memory.
@@ -403,6 +440,29 @@ mod tests {
         let why = Failure::new(ErrorCode::Interrupted, Side::Command, "interrupted");
         measured.warnings.push(incomplete(&why));
         assert_eq!(verdict(&measured), None);
+    }
+
+    #[test]
+    fn ladder_of_several_numbers_of_streams_is_judged_where_it_is_fastest() {
+        let row = |name: &str, streams: &str, rate: f64| {
+            let conditions = vec![(ASKED.to_owned(), streams.to_owned())];
+            let mut row = Row { name: name.to_owned(), conditions, ..Row::default() };
+            row.put(value::BYTES_PER_SECOND, rate);
+            row
+        };
+        let rows = |fast: f64| {
+            vec![
+                row("zero->null", "1", 1e9),
+                row("disk->null", "1", 1e9),
+                row("zero->null", "8", 4e9),
+                row("disk->null", "8", fast),
+            ]
+        };
+        let told = |fast| {
+            verdict(&Measurement { kind: "ladder".to_owned(), rows: rows(fast), ..Measurement::default() }).unwrap()
+        };
+        assert!(told(2e9).starts_with("fastest with 8 streams; the loss enters at disk->null"), "{}", told(2e9));
+        assert!(told(5e8).starts_with("fastest with 1 stream; no rung loses"), "{}", told(5e8));
     }
 
     /// At 5 GB/s a quarter of a file is read before anything is counted.

@@ -143,6 +143,7 @@ mod tests {
                 destination: place(asked[1]),
                 size: (free as f64 * share) as u64,
                 runs: 1,
+                streams: vec![None],
                 options: CopyOptions::default(),
             };
             check_here(&request).map(|lacking| lacking.map(|why| why.is_some())).map_err(|why| why.code)

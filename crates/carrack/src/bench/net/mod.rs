@@ -4,6 +4,7 @@ mod at_once;
 pub mod path;
 pub mod plan;
 pub mod row;
+pub mod theirs;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

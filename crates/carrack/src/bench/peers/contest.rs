@@ -127,7 +127,7 @@ impl<'a> Contest<'a> {
             ..carrack_core::request::CopyOptions::default()
         };
         for data in &request.data {
-            let content = contest.ends.make(*data, &options, context)?;
+            let content = contest.ends.make((*data, request.tree.as_deref()), &options, context)?;
             contest.expected.insert(data.name(), content);
         }
         let chosen = if request.tools.is_empty() { Tool::ALL } else { &request.tools };
@@ -391,6 +391,9 @@ pub fn described(data: Data, sessions: usize) -> String {
         Data::File(size) => format!("one file of {}", numbers::record(size)),
         Data::Tree { files, size } => {
             format!("{} of {}", format::counted(files, "file", "files"), numbers::record(size))
+        }
+        Data::Own { files, bytes } => {
+            format!("a tree of {}, {}", format::counted(files, "file", "files"), numbers::amount(bytes as f64))
         }
     };
     let at_once = if sessions == 1 { String::new() } else { format!(", {sessions} sessions at once") };

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::request::Digests;
+use carrack_core::size::parse_size;
 use carrack_engine::files::Files;
 use carrack_engine::io_failure;
 use carrack_measure::data::Records;
@@ -32,14 +33,24 @@ pub enum Data {
         /// Bytes of each.
         size: u64,
     },
+    /// A tree of the user's.
+    Own {
+        /// How many files it has.
+        files: u64,
+        /// Bytes of all of them.
+        bytes: u64,
+    },
 }
+
+/// What stands before the numbers of a tree of the user's.
+const OWN: &str = "tree:";
 
 impl Data {
     /// Its name at the source, and below the directory that takes the copy.
     pub fn name(self) -> String {
         match self {
             Self::File(size) => format!("file-{size}"),
-            Self::Tree { .. } => TREE.to_owned(),
+            Self::Tree { .. } | Self::Own { .. } => TREE.to_owned(),
         }
     }
 
@@ -48,6 +59,7 @@ impl Data {
         match self {
             Self::File(size) => size,
             Self::Tree { files, size } => files.saturating_mul(size),
+            Self::Own { bytes, .. } => bytes,
         }
     }
 
@@ -55,7 +67,7 @@ impl Data {
     pub fn files(self) -> u64 {
         match self {
             Self::File(_) => 1,
-            Self::Tree { files, .. } => files,
+            Self::Tree { files, .. } | Self::Own { files, .. } => files,
         }
     }
 
@@ -64,19 +76,55 @@ impl Data {
         match self {
             Self::File(size) => numbers::record(size),
             Self::Tree { files, size } => format!("{files}x{}", numbers::record(size)),
+            Self::Own { files, bytes } => format!("{OWN}{files}:{bytes}"),
         }
     }
 
-    /// Makes it in a directory of this host.
+    /// From a row's condition.
+    pub fn of_condition(text: &str) -> Option<Self> {
+        if let Some((files, bytes)) = text.strip_prefix(OWN).and_then(|own| own.split_once(':')) {
+            return Some(Self::Own { files: files.parse().ok()?, bytes: bytes.parse().ok()? });
+        }
+        match text.split_once('x') {
+            Some((files, size)) => Some(Self::Tree { files: files.parse().ok()?, size: parse_size(size).ok()? }),
+            None => parse_size(text).ok().map(Self::File),
+        }
+    }
+
+    /// Whether it is a directory.
+    pub fn is_tree(self) -> bool {
+        !matches!(self, Self::File(_))
+    }
+
+    /// Counts a tree of the user's.
+    ///
+    /// # Errors
+    /// Those of the file system, and that it has no file.
+    pub fn count(tree: &Path) -> io::Result<Self> {
+        let (mut files, mut bytes) = (0, 0_u64);
+        each_below(tree, &mut |_, entry| {
+            if entry.file_type()?.is_file() {
+                files += 1;
+                bytes = bytes.saturating_add(entry.metadata()?.len());
+            }
+            Ok(())
+        })?;
+        if bytes == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no files with content"));
+        }
+        Ok(Self::Own { files, bytes })
+    }
+
+    /// Makes it in a directory of this host; a tree of the user's from there.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn make(self, directory: &Path) -> Result<(), Failure> {
+    pub fn make(self, directory: &Path, tree: Option<&Path>) -> Result<(), Failure> {
         let failed = |error: io::Error| io_failure(Side::Command, "make the data to copy", &error);
-        self.write(&directory.join(self.name())).map_err(failed)
+        self.write(&directory.join(self.name()), tree).map_err(failed)
     }
 
-    fn write(self, path: &Path) -> io::Result<()> {
+    fn write(self, path: &Path, tree: Option<&Path>) -> io::Result<()> {
         match self {
             Self::File(size) => write_random(path, size, size),
             Self::Tree { files, size } => {
@@ -90,8 +138,40 @@ impl Data {
                 }
                 Ok(())
             }
+            Self::Own { .. } => {
+                fs::create_dir(path)?;
+                let Some(tree) = tree else { return Ok(()) };
+                each_below(tree, &mut |inside, entry| {
+                    let (kind, to) = (entry.file_type()?, path.join(inside));
+                    match () {
+                        () if kind.is_dir() => fs::create_dir(to),
+                        // The very content, where both are on one file system: nobody writes to it.
+                        () if kind.is_file() => {
+                            fs::hard_link(entry.path(), &to).or_else(|_| fs::copy(entry.path(), &to).map(|_| ()))
+                        }
+                        // Not every program takes anything else.
+                        () => Ok(()),
+                    }
+                })
+            }
         }
     }
+}
+
+/// Everything below a directory, with its path inside; directories before what is in them.
+fn each_below(tree: &Path, each: &mut dyn FnMut(&Path, &fs::DirEntry) -> io::Result<()>) -> io::Result<()> {
+    let mut left = vec![PathBuf::new()];
+    while let Some(inside) = left.pop() {
+        for entry in fs::read_dir(tree.join(&inside))? {
+            let entry = entry?;
+            let path = inside.join(entry.file_name());
+            each(&path, &entry)?;
+            if entry.file_type()?.is_dir() {
+                left.push(path);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Bytes that nothing on the way can make fewer; other ones for each seed.
@@ -190,7 +270,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let (file, tree) = (Data::File((3 << 20) + 5), Data::Tree { files: 1001, size: 700 });
         for data in [file, tree] {
-            data.make(place.path()).expect("made");
+            data.make(place.path(), None).expect("made");
         }
         let content = fs::read(place.path().join(file.name())).expect("a file");
         assert_eq!(content.len(), (3 << 20) + 5);
@@ -200,6 +280,29 @@ mod tests {
         assert_ne!(of("d000/f000000"), of("d001/f001000"));
         assert_eq!((file.condition(), tree.condition()), ("3145733".to_owned(), "1001x700".to_owned()));
         assert_eq!((tree.bytes(), tree.files(), Data::File(0).bytes()), (700_700, 1001, 0));
+    }
+
+    #[test]
+    fn tree_of_the_user_is_copied_as_it_is_and_stays() {
+        let (own, place) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        fs::create_dir_all(own.path().join("a/empty")).expect("made");
+        fs::write(own.path().join("a/one"), b"12345").expect("written");
+        fs::write(own.path().join("two"), b"678").expect("written");
+        std::os::unix::fs::symlink("nowhere", own.path().join("link")).expect("made");
+        let data = Data::count(own.path()).expect("counted");
+        assert_eq!(data, Data::Own { files: 2, bytes: 8 });
+        assert_eq!(Data::of_condition(&data.condition()), Some(data));
+        data.make(place.path(), Some(own.path())).expect("made");
+        let made = place.path().join(data.name());
+        assert_eq!(fs::read(made.join("a/one")).expect("a file"), b"12345");
+        assert!(made.join("a/empty").is_dir() && fs::symlink_metadata(made.join("link")).is_err());
+        fs::remove_dir_all(&made).expect("removed");
+        assert_eq!(fs::read(own.path().join("two")).expect("a file"), b"678");
+        assert!(Data::count(&own.path().join("a/empty")).is_err() && Data::count(&own.path().join("none")).is_err());
+        for data in [Data::File(5), Data::Tree { files: 1001, size: 700 }] {
+            assert_eq!(Data::of_condition(&data.condition()), Some(data));
+        }
+        assert_eq!((Data::of_condition("x"), Data::of_condition("tree:1")), (None, None));
     }
 
     #[test]

@@ -110,9 +110,14 @@ impl PeerPlaces {
     ///
     /// # Errors
     /// Those of either place.
-    pub fn make(&mut self, data: Data, options: &CopyOptions, context: &Context) -> Result<Content, Failure> {
+    pub fn make(
+        &mut self,
+        (data, tree): (Data, Option<&Path>),
+        options: &CopyOptions,
+        context: &Context,
+    ) -> Result<Content, Failure> {
         stopped(context)?;
-        data.make(&self.near_data)?;
+        data.make(&self.near_data, tree)?;
         let name = format!("{DATA}/{}", data.name());
         let made = self.near_scratch.file(&name);
         let content = data::content(self.near_scratch.files(), made.path().unwrap_or_default())?;

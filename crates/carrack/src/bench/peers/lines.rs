@@ -9,7 +9,6 @@ use super::{
     VERIFIES,
 };
 use crate::bench::numbers;
-use carrack_core::size::parse_size;
 
 /// What a number is that cannot be known.
 const UNKNOWN: &str = "unknown";
@@ -27,13 +26,7 @@ pub fn title(row: &Row) -> String {
     if data == NO_DATA {
         return "not measured".to_owned();
     }
-    let parsed = match data.split_once('x') {
-        Some((files, size)) => {
-            files.parse().ok().zip(parse_size(size).ok()).map(|(files, size)| Data::Tree { files, size })
-        }
-        None => parse_size(data).ok().map(Data::File),
-    };
-    match parsed.zip(sessions.parse().ok()) {
+    match Data::of_condition(data).zip(sessions.parse().ok()) {
         Some((data, sessions)) => described(data, sessions),
         // From another version.
         None => format!("{}, {} sessions", short(data), short(sessions)),

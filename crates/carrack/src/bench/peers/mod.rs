@@ -39,6 +39,8 @@ pub struct PeersRequest {
     pub tools: Vec<Tool>,
     /// What is moved, in this order.
     pub data: Vec<Data>,
+    /// The tree of the user's that is among it, if one is: a directory of this host.
+    pub tree: Option<PathBuf>,
     /// Sessions at once, in this order.
     pub sessions: Vec<usize>,
     /// Runs of each program with each of those, of which the median counts.
@@ -191,7 +193,8 @@ pub fn row(tool: Tool, does: [&str; 2], (data, sessions): (Data, usize), runs: &
     row.put(LEAST, slowest.rate());
     row.put(MOST, fastest.rate());
     row.put(RUNS, by_rate.len() as f64);
-    if data.files() > 1 {
+    // Of a tree of the user's the bytes count: its files have any size.
+    if matches!(data, Data::Tree { .. }) && data.files() > 1 {
         row.put(FILES_PER_SECOND, (data.files() * sessions as u64) as f64 / middle.seconds);
     }
     // Time is counted in ticks on the other side: the middle of all runs says more than that of one.

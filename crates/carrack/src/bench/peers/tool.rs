@@ -253,7 +253,7 @@ impl ToolJob<'_> {
 
     /// The command of a tool; a sentence says why there is none.
     pub fn command(&self, tool: Tool) -> Result<Command, String> {
-        let is_tree = matches!(self.data, Data::Tree { .. });
+        let is_tree = self.data.is_tree();
         let (from, to) = if is_tree { self.ends_into() } else { self.ends() };
         let streams = self.streams.to_string();
         let wrapper = match self.far {

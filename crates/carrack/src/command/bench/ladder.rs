@@ -10,7 +10,7 @@ use super::shown::{BenchOutput, with_plain_output};
 use crate::bench::ladder::{LadderPlace, LadderRequest, TellRow, measure};
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
-use crate::cli::option_flags::typed::{DIGEST, ENCRYPT, STREAMS};
+use crate::cli::option_flags::typed::{DIGEST, ENCRYPT};
 use crate::command::context::context;
 use crate::command::copy::options::{DATA_ADDRESS, LINK, PORTS};
 use crate::command::reach::{self, credential, reach};
@@ -21,6 +21,12 @@ const A: Positional = Positional::one("a", "A");
 const B: Positional = Positional::one("b", "B");
 const SIZE: Value<u64> = Value::new("size", "SIZE", parse_rung, "Bytes of each rung [default: 1G]");
 const SIZE_DEFAULT: u64 = 1 << 30;
+const STREAMS: Value<Option<u16>> = Value::new(
+    "streams",
+    "LIST",
+    |text| Streams::parse(text).map(Streams::fixed),
+    "Numbers of data connections, separated by commas; auto is what a copy chooses [default: auto]",
+);
 const RUNS: Value<usize> =
     Value::new("runs", "N", parse_runs, "Copies of each rung, of which the median counts [default: 3]");
 const RUNS_DEFAULT: usize = 3;
@@ -43,7 +49,8 @@ const RUNS_MAX: usize = 99;
 const NOTES: &str = "\
 A and B are directories: here, on an ssh host (host:dir), on a node (carrack://host/dir). Rungs, from bottom
 to top: zero->null, ram->null, ram->ram, disk->null, disk->ram, random->disk, disk->disk. Each is an ordinary
-copy; loss is the share of the rate of the rung that it stands on.
+copy; loss is the share of the rate of the rung that it stands on. With several --streams there is a ladder for
+each, and the last line tells which was the fastest.
 
 Files on disk are synced before they count. Before a file of this host is read, it is dropped from the cache; on
 another host, files of 64M and more bypass the cache, and smaller ones may be read from it. All files lie in
@@ -72,6 +79,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         destination: place(destination, flags.get(&DESTINATION_RAM)?),
         size: flags.get(&SIZE)?.unwrap_or(SIZE_DEFAULT),
         runs: flags.get(&RUNS)?.unwrap_or(RUNS_DEFAULT),
+        streams: Some(flags.all(&STREAMS)?).filter(|list| !list.is_empty()).unwrap_or_else(|| vec![None]),
         options: options(flags, &EndOptions { credential, ..EndOptions::default() })?,
     };
     let mut shown = BenchOutput::of_measuring(flags)?;
@@ -80,10 +88,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
 }
 
 /// How the copies of a measurement are made.
-///
-/// # Errors
-/// A usage error in the flags.
-pub fn options(flags: &Flags, end: &EndOptions) -> Result<CopyOptions, CommandError> {
+fn options(flags: &Flags, end: &EndOptions) -> Result<CopyOptions, CommandError> {
     let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach(flags)? };
     let end = EndOptions { reach, ..end.clone() };
     let default = CopyOptions::default();
@@ -92,7 +97,6 @@ pub fn options(flags: &Flags, end: &EndOptions) -> Result<CopyOptions, CommandEr
         // What nothing is compared by is not compared.
         verify: if digest.main.is_some() { default.verify } else { Verify::None },
         digest,
-        streams: flags.get(&STREAMS)?.map_or(default.streams, Streams::fixed),
         encrypt: flags.get(&ENCRYPT)?.unwrap_or(default.encrypt),
         links: flags.get(&LINK)?.map_or(default.links, LinkSet::only),
         source: end.clone(),

@@ -10,6 +10,7 @@ use clap::Command;
 
 use super::shown::{BenchOutput, wants_iperf3, with_network_output};
 use crate::bench::net::plan::{NetChoice, NetMode, NetWay};
+use crate::bench::net::theirs::{self, Iperf3Server, TheirRequest};
 use crate::bench::net::{NetRequest, measure};
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
@@ -44,6 +45,16 @@ const OMIT: Value<Duration> =
 const DISCARD: Switch =
     Switch::new("discard", "In the clear, have the receiver's kernel throw the bytes away uncopied");
 const NO_PATH: Switch = Switch::new("no-path", "Do not look for the routers on the way and the largest packet");
+const IPERF3: Value<Iperf3Server> = Value::new(
+    "iperf3",
+    "HOST",
+    Iperf3Server::parse,
+    "In place of HOST, ask an iperf3 server at HOST[:PORT], by the iperf3 that is installed here",
+);
+const EACH_SECOND: Switch = Switch::new(
+    "each-second",
+    "Below each row, a line for each second: bytes, segments sent again, window, round trip",
+);
 const TIME_DEFAULT: Duration = Duration::from_secs(3);
 const OMIT_DEFAULT: Duration = Duration::from_secs(1);
 /// A node ends a transfer after five minutes.
@@ -60,6 +71,9 @@ share of the mean. --format iperf3 measures one stream in the clear, there, unle
 First both ends look for the way to each other, as tracepath does: datagrams to UDP ports from 44444 on, and
 what routers say of them. What nobody answers stays unknown.
 
+With --iperf3 the far end is somebody's iperf3 server, as perfSONAR hosts have: retransmits, window and round
+trip are what iperf3 tells. Its result is kept, shown and compared like any other.
+
 A host that cannot be measured is a row with the reason, and the exit code is that of the reason.";
 
 /// What clap knows of it.
@@ -67,7 +81,7 @@ pub fn command() -> Command {
     let verb = Command::new("net")
         .about("Measure the path to a host, or from HOST to HOST2, from memory to memory")
         .after_help(NOTES)
-        .arg(HOST.arg().required(true).help("Host to measure the path to"))
+        .arg(HOST.arg().required_unless_present("iperf3").conflicts_with("iperf3").help("Host to measure the path to"))
         .arg(HOST2.arg().help("Second host: `there` then means from HOST to HOST2 [default: from here to HOST]"))
         .args([
             STREAMS.arg(),
@@ -78,6 +92,8 @@ pub fn command() -> Command {
             DISCARD.arg(),
             NO_PATH.arg(),
             CONGESTION.arg(),
+            IPERF3.arg(),
+            EACH_SECOND.arg(),
         ])
         .args(reach::args())
         .args(
@@ -89,6 +105,9 @@ pub fn command() -> Command {
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    if let Some(server) = flags.get(&IPERF3)? {
+        return ask_iperf3(flags, server);
+    }
     let host = flags.location(&HOST)?;
     let (from, to) = match flags.words(&HOST2).next() {
         Some(_) => (host, flags.location(&HOST2)?),
@@ -111,7 +130,27 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         path: !flags.has(&NO_PATH) && !wants_iperf3(flags)?,
     };
     let mut shown = BenchOutput::of_measuring(flags)?;
+    shown.show_seconds(flags.has(&EACH_SECOND));
     let (measured, failure) = measure(&request, &context(), &mut shown);
+    shown.finish_with(&measured, failure)
+}
+
+/// Nobody there has Carrack: what iperf3 measures is kept as a result of its own.
+fn ask_iperf3(flags: &Flags, server: Iperf3Server) -> Result<u8, CommandError> {
+    let choice = choice(flags)?;
+    if choice.modes.iter().any(|mode| *mode != NetMode::Clear) || choice.ways.contains(&NetWay::Both) {
+        return Err(CommandError::usage("an iperf3 server takes bytes in the clear, one way at a time"));
+    }
+    let request = TheirRequest {
+        server,
+        choice,
+        time: flags.get(&TIME)?.unwrap_or(TIME_DEFAULT),
+        warm_up: flags.get(&OMIT)?.unwrap_or(OMIT_DEFAULT),
+        congestion: flags.get(&CONGESTION)?.map(|control| control.name().to_owned()),
+    };
+    let mut shown = BenchOutput::of_measuring(flags)?;
+    shown.show_seconds(flags.has(&EACH_SECOND));
+    let (measured, failure) = theirs::measure(&request, &context(), &mut shown);
     shown.finish_with(&measured, failure)
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use carrack_core::failure::Side;
@@ -32,6 +33,11 @@ const SIZES: Value<u64> =
 const SIZES_DEFAULT: [u64; 2] = [64 << 20, 256 << 20];
 const FILES: Value<u64> = Value::new("files", "N", parse_files, "Small files of one copy; 0 for none [default: 1000]");
 const FILES_DEFAULT: u64 = 1000;
+const TREE: Value<Vec<u8>> = Value::path(
+    "tree",
+    "DIR",
+    "A tree of this host to copy, in place of files that are made: its files are not changed",
+);
 const FILES_MAX: u64 = 1_000_000;
 const FILE_SIZE: Value<u64> = Value::new("file-size", "SIZE", parse_size, "Bytes of each of them [default: 16K]");
 const FILE_SIZE_DEFAULT: u64 = 16 << 10;
@@ -80,6 +86,8 @@ If the other directory is on this very host, by ssh or without, servers for carr
 globus-url-copy, xrdcp and iperf3 are started here for this directory alone, on the loopback. Otherwise
 --node, --rsyncd, --gridftp and --xrootd name servers that run there; iperf3's is started by ssh.
 
+With --tree the programs copy the files and directories of a tree that is there; links are left out.
+
 Columns: spread is the distance of the slowest run from the fastest; cpu A and cpu B are processor seconds
 here and at the other host; cpu/GB those of both for 10^9 bytes; enc is the encryption. \"unknown\" is what
 the other host does not tell.";
@@ -92,6 +100,7 @@ pub fn command() -> Command {
         .arg(A.arg().required(true).help("Directory that the data comes from"))
         .arg(B.arg().required(true).help("Directory that it goes to"))
         .args([TOOLS.arg(), SIZES.arg(), FILES.arg(), FILE_SIZE.arg(), SESSIONS.arg(), RUNS.arg(), STREAMS.arg()])
+        .arg(TREE.arg().conflicts_with_all([FILES.name, FILE_SIZE.name]))
         .args([TIMEOUT.arg(), SYNC.arg(), NODE.arg(), RSYNCD.arg(), GRIDFTP.arg(), XROOTD.arg()])
         .args([ENCRYPT.arg(), DIGEST.arg()].map(|arg| arg.help_heading("Carrack")))
         .args(reach::args());
@@ -117,7 +126,8 @@ fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
     let own = std::env::current_exe();
     let own = own.map_err(|error| io_failure(Side::Command, "find this program".to_owned(), &error))?;
     let (carrack_words, carrack_does) = carrack(flags)?;
-    let data = data(flags)?;
+    let tree = flags.get(&TREE)?.map(|path| PathBuf::from(OsStr::from_bytes(&path)));
+    let data = data(flags, tree.as_deref())?;
     if data.is_empty() {
         return Err(CommandError::usage("--size 0 and --files 0 leave nothing to copy"));
     }
@@ -126,6 +136,7 @@ fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
         b,
         tools: flags.all(&TOOLS)?,
         data,
+        tree,
         sessions: or_default(flags.all(&SESSIONS)?, &SESSIONS_DEFAULT),
         runs: flags.get(&RUNS)?.unwrap_or(RUNS_DEFAULT),
         streams: flags.get(&STREAMS)?.unwrap_or(STREAMS_DEFAULT),
@@ -143,7 +154,12 @@ fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
     })
 }
 
-fn data(flags: &Flags) -> Result<Vec<Data>, CommandError> {
+fn data(flags: &Flags, tree: Option<&Path>) -> Result<Vec<Data>, CommandError> {
+    if let Some(tree) = tree {
+        let failed = |error| io_failure(Side::Command, format!("look at {}", tree.display()), &error);
+        let sizes = flags.all(&SIZES)?.into_iter().filter(|size| *size > 0).map(Data::File);
+        return Ok(sizes.chain([Data::count(tree).map_err(failed)?]).collect());
+    }
     let sizes = or_default(flags.all(&SIZES)?, &SIZES_DEFAULT);
     let mut data: Vec<Data> = sizes.into_iter().filter(|size| *size > 0).map(Data::File).collect();
     let files = flags.get(&FILES)?.unwrap_or(FILES_DEFAULT);

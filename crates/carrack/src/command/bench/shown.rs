@@ -12,7 +12,7 @@ use clap::Command;
 use serde_json::json;
 
 use crate::bench::table::Table;
-use crate::bench::{bonnie, csv, document, fio, html, iperf3, kept, ladder, net, table};
+use crate::bench::{bonnie, csv, document, each_second, fio, html, iperf3, kept, ladder, net, table};
 use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
 use crate::command::reach::{JSON, QUIET};
@@ -86,6 +86,8 @@ pub struct BenchOutput {
     page: Option<Page>,
     out: Lines,
     table: Table,
+    /// A line for each second is shown below a row.
+    seconds: bool,
 }
 
 impl BenchOutput {
@@ -102,7 +104,7 @@ impl BenchOutput {
         let out = Lines::stdout(true);
         out.check()?;
         let format = format.unwrap_or(Format::Table);
-        Ok(Self { format, json, quiet: flags.has(&QUIET), keep, page, out, table: Table::default() })
+        Ok(Self { format, json, quiet: flags.has(&QUIET), keep, page, out, table: Table::default(), seconds: false })
     }
 
     /// The same for a verb that measures, which may be told not to keep the result.
@@ -111,6 +113,11 @@ impl BenchOutput {
     /// As [`Self::open`].
     pub fn of_measuring(flags: &Flags) -> Result<Self, CommandError> {
         Self::open(flags, !flags.has(&NO_KEEP))
+    }
+
+    /// From now on a line for each second is shown below each row that has them.
+    pub fn show_seconds(&mut self, seconds: bool) {
+        self.seconds = seconds;
     }
 
     /// Tells a person something, and a program that reads JSON.
@@ -132,7 +139,8 @@ impl BenchOutput {
         if self.json {
             self.out.json(&objects::object("row", SystemTime::now(), document::row_in_short(row)));
         } else if self.format == Format::Table {
-            for line in self.table.row(row) {
+            let seconds = if self.seconds { each_second::lines(row) } else { Vec::new() };
+            for line in self.table.row(row).into_iter().chain(seconds) {
                 self.out.line(line.as_bytes());
             }
         }
