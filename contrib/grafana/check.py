@@ -177,6 +177,7 @@ def main():
         (service.root / "data").write_bytes(bytes(NODE_BYTES))
         service.run("endpoint", "add", "here", service.root)
         service.run("endpoint", "add", "there", node.location(), "--token-file", node.token_file(), "--transfers", "1")
+        service.run("timer", "create", "--every", "1h", "--label", "hourly", "random:1K", "@here:/timed/")
         service.run("service", "user", "add", "ada", "--role", "viewer")
         viewer = service.run("service", "token", "create", "--user", "ada").stdout.strip()
         token = service.run("service", "token", "create", "--label", "prometheus", "--verbs", "metrics").stdout.strip()

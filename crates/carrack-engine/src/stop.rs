@@ -19,10 +19,12 @@ pub enum StopReason {
     Terminate,
     /// The owner of the work wants no more of it.
     Cancel,
+    /// The session that the program was started from has ended.
+    Hangup,
 }
 
 impl StopReason {
-    const ALL: [Self; 3] = [Self::Interrupt, Self::Terminate, Self::Cancel];
+    const ALL: [Self; 4] = [Self::Interrupt, Self::Terminate, Self::Cancel, Self::Hangup];
 
     /// Never 0: that stands for no reason.
     fn number(self) -> u8 {
@@ -97,6 +99,7 @@ impl Stop {
             StopReason::Interrupt => (ErrorCode::Interrupted, "interrupted"),
             StopReason::Terminate => (ErrorCode::Terminated, "terminated"),
             StopReason::Cancel => (ErrorCode::Interrupted, "cancelled"),
+            StopReason::Hangup => (ErrorCode::Terminated, "the session that started this has ended"),
         };
         Err(failure(code, Side::Command, what))
     }

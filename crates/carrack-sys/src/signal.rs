@@ -12,16 +12,19 @@ pub enum StopSignal {
     Interrupt,
     /// `SIGTERM`: a batch system or service manager wants an orderly end.
     Terminate,
+    /// `SIGHUP`: the terminal, or the login that the program was started from, is gone.
+    Hangup,
 }
 
 const INTERRUPT: u8 = 1;
 const TERMINATE: u8 = 2;
+const HANGUP: u8 = 3;
 
 static STOP: AtomicU8 = AtomicU8::new(0);
 static REPORT: AtomicBool = AtomicBool::new(false);
 static RELOAD: AtomicBool = AtomicBool::new(false);
 
-/// Takes over `SIGINT`, `SIGTERM` and `SIGUSR1`, and ignores `SIGPIPE` and `SIGXFSZ`, whose calls
+/// Takes over `SIGINT`, `SIGTERM` and `SIGUSR1`, and `SIGHUP` unless it is ignored (nohup(1)), and ignores `SIGPIPE` and `SIGXFSZ`, whose calls
 /// then fail with `EPIPE` and `EFBIG`. A second `SIGINT` finds the default restored and ends the
 /// program at once, for the user whose first was not enough. May be called again.
 pub fn install() {
@@ -31,6 +34,9 @@ pub fn install() {
     handle(libc::SIGINT, on_interrupt, libc::SA_RESETHAND);
     handle(libc::SIGTERM, on_terminate, 0);
     handle(libc::SIGUSR1, on_report, 0);
+    if !is_ignored(libc::SIGHUP) {
+        handle(libc::SIGHUP, on_hangup, 0);
+    }
 }
 
 /// Takes over `SIGHUP`, for a program that goes on without its terminal and reads its configuration again instead.
@@ -48,6 +54,7 @@ pub fn stop_requested() -> Option<StopSignal> {
     match STOP.load(Ordering::Relaxed) {
         INTERRUPT => Some(StopSignal::Interrupt),
         TERMINATE => Some(StopSignal::Terminate),
+        HANGUP => Some(StopSignal::Hangup),
         _ => None,
     }
 }
@@ -70,6 +77,10 @@ extern "C" fn on_terminate(_: libc::c_int) {
     stop(TERMINATE);
 }
 
+extern "C" fn on_hangup(_: libc::c_int) {
+    stop(HANGUP);
+}
+
 extern "C" fn on_reload(_: libc::c_int) {
     RELOAD.store(true, Ordering::Relaxed);
 }
@@ -90,6 +101,15 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc:
     // called with one int, its signature, and it does only what signal-safety(7) allows.
     let done = unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
     debug_assert_eq!(done, 0, "sigaction fails only for a signal that cannot be caught");
+}
+
+#[allow(unsafe_code)]
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: zero is a value for sigaction, and it is writable for the call, which changes nothing.
+    unsafe {
+        let mut found: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut found) == 0 && found.sa_sigaction == libc::SIG_IGN
+    }
 }
 
 #[allow(unsafe_code)]
@@ -145,5 +165,10 @@ mod tests {
         kill_process(getpid(), Signal::PIPE).unwrap();
         install();
         assert_ne!(disposition(libc::SIGINT), libc::SIG_DFL);
+
+        // As nohup(1) starts a program.
+        ignore(libc::SIGHUP);
+        install();
+        assert_eq!(disposition(libc::SIGHUP), libc::SIG_IGN);
     }
 }

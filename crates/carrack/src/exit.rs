@@ -34,7 +34,7 @@ pub const DIGEST: u8 = 26;
 pub const DIFFERENCES: u8 = 27;
 /// Nothing was heard for too long, or the time given was over.
 pub const TIMEOUT: u8 = 30;
-/// Stopped by SIGTERM: run again to go on.
+/// Stopped by SIGTERM, or by SIGHUP: run again to go on.
 pub const TERMINATED: u8 = 75;
 /// Whoever read standard output has closed it: as if `SIGPIPE` had ended the command.
 pub const READER_GONE: u8 = 141;
@@ -58,7 +58,7 @@ Exit codes:
   26  a digest did not match
   27  check, sum -c: what is compared is not the same, and all of it could be read
   30  timeout: the other side was silent too long, or --deadline passed
-  75  stopped by SIGTERM; files that were copied stay
+  75  stopped by SIGTERM, or by SIGHUP as the terminal closed; files that were copied stay
   77  authentication or authorization
  141  whoever read standard output closed it before all was written";
 

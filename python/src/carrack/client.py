@@ -269,6 +269,10 @@ class Client:
         """Has a paused timer go on with its next run."""
         return self._ask(Timer, "POST", f"/timers/{escape(id)}/resume", may_repeat=True)
 
+    def run_timer(self, id: str) -> Timer:
+        """Has a timer run now, beside its schedule."""
+        return self._ask(Timer, "POST", f"/timers/{escape(id)}/run")
+
     def update_timer(self, id: str, **changes: Unpack[TimerUpdate]) -> Timer:
         """Changes label, schedule or task of a timer: `label="weekly"`, `schedule={"cron": "0 2 * * 1"}`."""
         return self._ask(Timer, "PATCH", f"/timers/{escape(id)}", body=changes, may_repeat=True)

@@ -679,6 +679,10 @@ class TimerSchedule(TypedDict, total=False):
     """Five fields, as crontab has them, in `zone`."""
     every_seconds: int | None
     """Seconds from one run's due time to the next."""
+    jitter_seconds: int | None
+    """Each run comes up to this many seconds after it is due, at a time of its own: timers with one schedule do not
+    begin at once. Less than `every_seconds`, at most a day.
+    """
     overlap: Overlap
     """What happens where the task of the run before has not ended."""
     runs: int | None

@@ -48,7 +48,7 @@ impl Location {
             return Ok(Self::Local(text.to_vec()));
         }
         if let Some(scheme) = scheme_of(text) {
-            return Err(format!("{}: {scheme}:// is not a kind of location that carrack knows", display_bytes(text)));
+            return Err(format!("{}: {}", display_bytes(text), of_other_scheme(scheme, &text[scheme.len() + 3..])));
         }
         let parsed = match text {
             [b'@', rest @ ..] => parse_endpoint(rest, |path| Ok(path.to_vec())),
@@ -131,6 +131,36 @@ fn scheme_of(text: &[u8]) -> Option<&str> {
     let named = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
     let plain = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
     (named && plain).then_some(scheme)
+}
+
+/// What to type in the place of a URL whose scheme is none of ours; `rest` is what follows `scheme://`.
+fn of_other_scheme(scheme: &str, rest: &[u8]) -> String {
+    let refused = format!("carrack takes no {scheme}:// addresses");
+    let instead = |typed: String| format!("{refused}; type {typed}");
+    let slash = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(slash);
+    let path = decode_path(path).unwrap_or_else(|_| path.to_vec());
+    let path = if path.starts_with(b"/~/") { &path[1..] } else { &path[..] };
+    let path = display_bytes(path);
+    match scheme {
+        "file" if matches!(authority, b"" | b"localhost") => instead(path.to_string()),
+        "file" | "sftp" | "scp" | "sshftp" | "gsiftp" | "ftp" | "rsync" => {
+            let after_bracket = authority.iter().rposition(|&byte| byte == b']').unwrap_or(0);
+            let colon = authority[after_bracket..].iter().position(|&byte| byte == b':').map(|at| after_bracket + at);
+            let host = display_bytes(&authority[..colon.unwrap_or(authority.len())]);
+            let port = if colon.is_some() && matches!(scheme, "sftp" | "scp" | "sshftp") {
+                "; a port of ssh stands in ssh_config, under an alias of the host"
+            } else {
+                ""
+            };
+            let module = if scheme == "rsync" { ", with the path of the module there" } else { "" };
+            instead(format!("{host}:{path} (over ssh{module}){port}"))
+        }
+        "http" | "https" => {
+            format!("{refused}; fetch it with another program, and copy that program's output from -, standard input")
+        }
+        _ => format!("{scheme}:// is not a kind of location that carrack knows"),
+    }
 }
 
 /// `[user@]host:path`, `[user@]host::path` and `[user@][v6]:path`; `head_end` is where the first `/` stands.

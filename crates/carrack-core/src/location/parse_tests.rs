@@ -353,3 +353,23 @@ fn documents_have_absolute_paths_and_percent_for_bytes() {
         assert!(!why.chars().any(char::is_control), "{why:?}");
     }
 }
+
+#[test]
+fn address_of_another_scheme_is_answered_with_what_to_type() {
+    for (text, typed) in [
+        ("file:///d/a%20b", "type /d/a b"),
+        ("file://localhost/d", "type /d"),
+        ("sftp://me@box/x", "type me@box:/x (over ssh)"),
+        ("sftp://box:2222/~/x", "type box:~/x (over ssh); a port of ssh stands in ssh_config"),
+        ("sshftp://box/d/", "type box:/d/ (over ssh)"),
+        ("gsiftp://box:2811/d", "type box:/d (over ssh)"),
+        ("rsync://box/module/d", "type box:/module/d (over ssh, with the path of the module there)"),
+        ("sftp://[fe80::1]/x", "type [fe80::1]:/x"),
+        ("https://h/p", "from -, standard input"),
+    ] {
+        let why = Location::parse_typed(text.as_bytes()).expect_err(text);
+        assert!(why.contains(typed), "{text}: {why}");
+        let typed = typed.strip_prefix("type ").map(|typed| typed.split(" (").next().unwrap_or_default());
+        assert!(typed.is_none_or(|typed| Location::parse_typed(typed.as_bytes()).is_ok()), "{text}: {typed:?}");
+    }
+}

@@ -36,7 +36,7 @@ fn synchronised(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(vec![Told::ok(format!("synchronised, within {}", units::time(error)))]);
     }
     // A program may keep it without telling the kernel; the kernel's word is what others go by.
-    let told = Told::warning("the kernel knows of nobody who keeps it right");
+    let told = Told::warning("no time service is running");
     Ok(vec![told.costs("times that cannot be compared with another host's").command(MEND)])
 }
 

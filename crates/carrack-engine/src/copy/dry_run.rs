@@ -1,6 +1,6 @@
 //! A dry run: what would be copied is counted.
 
-use carrack_core::report::{Failure, ItemKind};
+use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome};
 use carrack_core::selection::place;
 use carrack_core::wire::control::{Ask, List, Origin, Tell};
 
@@ -20,6 +20,7 @@ impl Copying<'_> {
                 Origin::Path(path) => path.clone(),
                 made => {
                     self.report.counts.add(ItemKind::File, made_bytes(made));
+                    self.tell_planned(wanted.target.clone(), ItemKind::File, made_bytes(made));
                     continue;
                 }
             };
@@ -45,6 +46,8 @@ impl Copying<'_> {
                     match kind {
                         Some(kind @ (ItemKind::File | ItemKind::Directory | ItemKind::Symlink)) => {
                             self.report.counts.add(kind, entry.size);
+                            let path = place(&wanted.target, if is_root { b"" } else { &entry.path });
+                            self.tell_planned(path, kind, entry.size);
                         }
                         _ => {
                             add(&mut self.report.counts.specials_skipped, 1);
@@ -55,6 +58,15 @@ impl Copying<'_> {
             }
         }
         Ok(())
+    }
+
+    /// An item that would be copied, where items are told.
+    fn tell_planned(&mut self, path: Vec<u8>, kind: ItemKind, size: u64) {
+        if self.request.options.item_events {
+            let (digests, judgment) = (FileDigests::default(), None);
+            let item = ItemReport { path, kind, size, digests, judgment, outcome: Outcome::Planned };
+            self.tell_slowly(Event::Item(item));
+        }
     }
 
     /// Something that a dry run has found would fail.

@@ -66,7 +66,7 @@ impl Plan {
         if self.sources.iter().any(|source| source.origin == Origin::Stdin) {
             return Some("standard input cannot be read twice");
         }
-        self.in_order.then_some("what a stream, FIFO or device was given cannot be taken back")
+        self.in_order.then_some("output to a stream, FIFO or device cannot be undone")
     }
 
     /// The sources before this one that may have the same names, and itself; none where there are no such.

@@ -306,7 +306,7 @@ impl Copying<'_> {
     }
 
     /// Whoever reads of it may be slow: that is waited for here.
-    fn tell_slowly(&mut self, event: Event) {
+    pub(super) fn tell_slowly(&mut self, event: Event) {
         let began = Instant::now();
         self.events.tell(event);
         self.held_back.read_in(began.elapsed());

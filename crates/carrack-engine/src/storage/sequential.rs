@@ -61,7 +61,7 @@ impl Part for SequentialPart {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let mut stream = self.lock();
         if offset != stream.position {
-            let message = "a block had to be sent again, and what has been written to a stream cannot be taken back";
+            let message = "a block had to be sent again, and output to a stream cannot be undone: the reader already has the bytes";
             return Err(failure(ErrorCode::Unsupported, Side::Destination, message));
         }
         stream.out.write_all(bytes).map_err(|error| self.not_taken(&error))?;

@@ -58,6 +58,7 @@ export function timerLine(known, schedule, task) {
   if (schedule.start) words.push("--start", quote(schedule.start));
   if (schedule.until) words.push("--until", quote(schedule.until));
   if (schedule.runs) words.push("--runs", String(schedule.runs));
+  if (schedule.jitter_seconds) words.push("--jitter", `${schedule.jitter_seconds}s`);
   if (schedule.overlap && schedule.overlap !== "skip") words.push("--overlap", schedule.overlap);
   return submitLine(known, task, words);
 }

@@ -1,5 +1,5 @@
-//! Metrics in Prometheus' text form. No user, no path, no endpoint is a label: their number is bounded by what the
-//! program itself has words for.
+//! Metrics in Prometheus' text form. No user and no path is a label. The number of values is bounded: by what the
+//! program itself has words for, and of places and timers by a number (`place_metrics`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,6 +71,7 @@ pub(super) async fn show(State(api): State<Arc<Api>>, known: Known) -> Done<Resp
         head(&mut text, "carrack_events_total", "counter", "Events that were written.");
         line(&mut text, "carrack_events_total", "", last);
         api.write_fault_metrics(&mut text)?;
+        api.write_places(&known.caller, &mut text)?;
         api.metrics.write(&mut text);
         Ok(text)
     });

@@ -34,6 +34,8 @@ mod openapi;
 mod options;
 mod overview;
 mod page;
+mod place_counters;
+mod place_metrics;
 mod problem;
 mod query;
 mod receipts;

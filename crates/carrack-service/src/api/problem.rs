@@ -45,7 +45,7 @@ impl ApiError {
 
     /// There is no such thing, or it is another's: nobody can tell which.
     pub fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, "there is no such thing, or it is not yours")
+        Self::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, "it does not exist, or belongs to somebody else")
     }
 
     pub fn forbidden(rule: &'static str) -> Self {

@@ -65,6 +65,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(timers::show, timers::update, timers::remove))
         .routes(routes!(timers::pause))
         .routes(routes!(timers::resume))
+        .routes(routes!(timers::run))
         .routes(routes!(users::list, users::add))
         .routes(routes!(users::show, users::update))
         .routes(routes!(tokens::list, tokens::add))

@@ -16,6 +16,7 @@ use super::caller::Known;
 use super::counters::{FaultsKnown, Metrics};
 use super::documents::BODIES_BUDGET;
 use super::hands::{Hands, Undone};
+use super::place_counters::PlaceMetrics;
 use super::problem::{ApiError, Done};
 use super::shares::{Holder, Share, Shares};
 use super::space::Found;
@@ -93,6 +94,7 @@ pub struct Api {
     pub(super) address: OnceLock<String>,
     pub(super) metrics: Metrics,
     pub(super) faults_known: FaultsKnown,
+    pub(super) places: PlaceMetrics,
     pub(super) audit: Audit,
     /// Threads for what blocks.
     pub(super) hands: Hands,
@@ -139,6 +141,7 @@ impl Api {
             address: OnceLock::new(),
             metrics: Metrics::default(),
             faults_known: FaultsKnown::default(),
+            places: PlaceMetrics::default(),
             audit: Audit::default(),
             hands: Hands::default(),
             found: Found::default(),

@@ -18,6 +18,7 @@ use crate::clock::Moment;
 use crate::identity::{Action, Caller, Object, Verdict, may, places};
 use crate::ledger::{LedgerError, NewEvent, Page};
 use crate::model::{EventKind, Listed, NewTimer, Problem, Timer, TimerState, TimerUpdate, Verb, new_id};
+use crate::schedule::timer::put_off;
 
 /// How often a change is tried again where the loop has changed the timer meanwhile.
 const TRIES: u32 = 5;
@@ -113,7 +114,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
         let now = api.now();
         let first = api.backend.first_run(&new.schedule, now);
         let first = first.map_err(|why| ApiError::malformed(format!("schedule: {why}")))?;
-        let timer = Timer {
+        let mut timer = Timer {
             id: new_id(),
             owner: caller.user.clone(),
             label: new.label,
@@ -126,6 +127,10 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
             made: now,
             version: 1,
         };
+        // What begins at once is not put off.
+        if timer.schedule.cron.is_some() {
+            timer.next_run = timer.next_run.map(|first| put_off(&timer, first));
+        }
         tracing::info!(target: "carrack::audit", user = %caller.user, timer = %timer.id, "timer made");
         known.noted.about(&timer.id);
         api.ledger.add_timer(&timer, &event(caller, &timer, EventKind::TimerMade, "a timer was made"))?;
@@ -293,6 +298,47 @@ pub(super) async fn pause(State(api): State<Arc<Api>>, known: Known, PathOf(id):
 )]
 pub(super) async fn resume(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<Response> {
     change(api, known, id, false).await
+}
+
+/// Has a timer run now, beside its schedule: its run comes as one that is due, and counts. The next one comes by the
+/// schedule. What happens where the task of the run before has not ended is as `overlap` says.
+#[utoipa::path(
+    post, path = "/timers/{id}/run", tag = "timers", params(("id" = String, Path, description = "The timer.")),
+    responses(
+        (status = 200, description = "The timer as it is now: its next run is due.", body = Timer),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn run(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<Response> {
+    let due = api.run(move |api| {
+        let caller = &*known.caller;
+        for _ in 0..TRIES {
+            let mut timer = timer_of(api, caller, &id, Verb::Tasks)?;
+            match timer.state {
+                TimerState::Waiting => {}
+                TimerState::Paused => {
+                    return Err(ApiError::conflict("the timer is paused: resume it, and have it run"));
+                }
+                TimerState::Ended => return Err(ApiError::conflict("no more runs of this timer come")),
+            }
+            api.check_task(caller, &super::tasks::bare(&timer.task))?;
+            timer.next_run = Some(api.now());
+            let event = event(caller, &timer, EventKind::Updated, "a timer was told to run now");
+            match api.ledger.change_timer(&timer, None, &event, api.now()) {
+                Ok(_) => {
+                    tracing::info!(target: "carrack::audit", user = %caller.user, timer = %timer.id, "timer runs now");
+                    api.wrote();
+                    return Ok(api.ledger.timer(&id)?);
+                }
+                // It has run meanwhile.
+                Err(LedgerError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ApiError::conflict("the timer changes all the time"))
+    });
+    let timer = due.await?;
+    Ok((etag(timer.version), Json(timer)).into_response())
 }
 
 /// Removes a timer. Its tasks stay.

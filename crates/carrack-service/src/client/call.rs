@@ -1,5 +1,7 @@
 //! One request, and what answers it.
 
+use std::fmt;
+
 use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -71,6 +73,13 @@ impl Call {
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
+    }
+}
+
+/// `GET /tasks`
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
     }
 }
 

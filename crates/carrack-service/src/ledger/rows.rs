@@ -33,7 +33,7 @@ pub enum LedgerError {
 impl fmt::Display for LedgerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing => f.write_str("there is no such thing"),
+            Self::Missing => f.write_str("it does not exist"),
             Self::Taken => f.write_str("the name is taken"),
             Self::Fenced => f.write_str("a later attempt has taken over"),
             Self::Conflict(why) | Self::Full(why) | Self::Held(why) | Self::Broken(why) => f.write_str(why),

@@ -20,13 +20,13 @@ impl TaskItem {
             of_failure(|failure| &failure.code),
             of_failure(|failure| &failure.why),
         ]
-        .map(field)
+        .map(csv_field)
         .join(",")
     }
 }
 
 /// A field, quoted where it has to be. A spreadsheet takes none of them for a formula.
-fn field(text: &str) -> String {
+pub fn csv_field(text: &str) -> String {
     let text = if text.starts_with(['=', '+', '-', '@', '\t']) { format!("'{text}") } else { text.to_owned() };
     if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }

@@ -47,7 +47,7 @@ pub use files::{
     ListingState, ListingStatus, NewDirectory, NewListing, PathFailure, SortField, SumRequest, UsageRequest, text_of,
 };
 pub use identity::{Ceilings, Role, Scope, TokenRow, TokenUse, User, Verb};
-pub use item_csv::ITEM_CSV_HEADINGS;
+pub use item_csv::{ITEM_CSV_HEADINGS, csv_field};
 pub use leftovers::{TaskLeftover, TaskLeftovers, UnknownLeftovers};
 pub use node::{KeptTest, NodeStatus, StorageStatus};
 pub use options::{

@@ -15,7 +15,7 @@ word_enum! {
         WrongLogin "wrong-login" "name and password do not fit"
         Forbidden "forbidden" "the caller may not do this"
         CsrfMissing "csrf-missing" "a request with a cookie lacks its second proof"
-        NotFound "not-found" "there is no such thing, or it is not the caller's"
+        NotFound "not-found" "it does not exist, or belongs to somebody else"
         WrongHost "wrong-host" "the request names a host that is none of the service's"
         MethodNotAllowed "method-not-allowed" "the route does not take this method"
         Conflict "conflict" "the thing is in a state that does not allow this"

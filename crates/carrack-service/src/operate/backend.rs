@@ -99,7 +99,8 @@ impl Backend for Whole {
     }
 
     fn next_run(&self, timer: &Timer, now: Moment) -> Result<Option<Moment>, String> {
-        timer::next_after(&timer.schedule, timer.made, now).map_err(|error| error.to_string())
+        let next = timer::next_after(&timer.schedule, timer.made, now).map_err(|error| error.to_string())?;
+        Ok(next.map(|next| timer::put_off(timer, next)))
     }
 
     fn items(

@@ -4,6 +4,8 @@ use carrack_core::path::display_bytes;
 use carrack_engine::node::SessionEnd;
 use tracing::Level;
 
+use crate::model::word_enum;
+
 /// How lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
@@ -14,9 +16,26 @@ pub enum LogFormat {
     Json,
 }
 
+word_enum! {
+    /// What the log has.
+    #[derive(Default)]
+    pub enum LogLevel {
+        Error "error" "what has failed and needs a hand"
+        Warn "warn" "that, and what is not as it should be"
+        #[default]
+        Info "info" "that, and each session, login, change and end"
+        Debug "debug" "that, and what helps whoever looks for a fault"
+    }
+}
+
 /// Begins the log of this process. A second call changes nothing.
-pub fn start(format: LogFormat, verbose: bool) {
-    let level = if verbose { Level::DEBUG } else { Level::INFO };
+pub fn start(format: LogFormat, level: LogLevel) {
+    let level = match level {
+        LogLevel::Error => Level::ERROR,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Debug => Level::DEBUG,
+    };
     let lines = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(false);
     // Whoever has set another one wants that.
     let _ = match format {

@@ -6,6 +6,7 @@ mod backend;
 mod endpoint_test;
 mod item;
 pub mod log;
+pub mod notify;
 mod older;
 pub mod systemd;
 
@@ -26,6 +27,7 @@ use carrack_receipt::{PublicKey, ReceiptKey};
 
 use self::backend::{Indexes, Whole};
 pub use self::endpoint_test::ExamineEndpoint;
+use self::notify::{Notifier, NotifyConfig};
 pub use crate::api::OwnNode;
 use crate::api::{Api, ApiHandle, Certificate, CertificateFiles, LOCAL_USER, Parts as ApiParts, Patience, ServeConfig};
 use crate::bench::{Benches, Programs as BenchPrograms};
@@ -61,6 +63,8 @@ pub struct Config {
     pub program: PathBuf,
     /// How much at once, and what is kept for how long.
     pub settings: Settings,
+    /// Who is told what has ended.
+    pub notify: NotifyConfig,
     /// What tests of endpoints may use.
     pub context: Context,
     /// How they reach hosts.
@@ -105,6 +109,7 @@ pub struct Operation {
     ledger: Arc<dyn Ledger>,
     directory: Directory,
     grants: Arc<Api>,
+    notifier: Option<Notifier>,
 }
 
 /// Writes to the log that the ledger is older than the directories of tasks beside it.
@@ -195,7 +200,8 @@ impl Operation {
             let linked = directory.link_socket(&at);
             linked.map_err(|error| failed(format!("{}: {error}", directory.socket().display())))?;
         }
-        Ok(Self { api, dispatcher, ledger, directory, grants })
+        let notifier = Notifier::start(config.notify, Arc::clone(&ledger), directory.notified()).map_err(failed)?;
+        Ok(Self { api, dispatcher, ledger, directory, grants, notifier })
     }
 
     /// The API's doors, for the port of a node.
@@ -286,6 +292,7 @@ impl Operation {
     /// When the dispatcher has panicked.
     pub fn stop(self) -> Result<(), &'static str> {
         self.api.stop();
+        self.notifier.into_iter().for_each(Notifier::stop);
         self.dispatcher.drain(false, DRAIN_MOST)
     }
 }

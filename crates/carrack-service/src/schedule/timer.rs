@@ -24,6 +24,9 @@ use crate::model::{Overlap, Timer, TimerSchedule, TimerState};
 /// The shortest time between two runs: a task takes about as long to begin and end.
 pub const EVERY_SECONDS_MIN: u64 = 10;
 
+/// The most seconds that a run comes after it is due.
+pub const JITTER_SECONDS_MAX: u64 = 86_400;
+
 /// Missed runs are counted up to here.
 const MISSED_COUNTED: u64 = 1_000;
 
@@ -40,6 +43,8 @@ pub enum ScheduleError {
     ZoneAlone,
     /// Runs follow each other too soon.
     TooOften,
+    /// Runs would be put off until the next one is due, or for longer than a day.
+    Jitter,
     /// No run ever comes.
     Never,
 }
@@ -54,6 +59,10 @@ impl fmt::Display for ScheduleError {
             Self::Both => f.write_str("a timer runs by every or by cron, not by both"),
             Self::ZoneAlone => f.write_str("a time zone is for cron alone"),
             Self::TooOften => write!(f, "a timer runs every {EVERY_SECONDS_MIN} seconds at most"),
+            Self::Jitter => write!(
+                f,
+                "runs are put off by less than the time from one to the next, and by {JITTER_SECONDS_MAX} seconds at most"
+            ),
             Self::Never => f.write_str("with this start, end and number of runs, no run ever comes"),
         }
     }
@@ -75,6 +84,10 @@ pub fn check(schedule: &TimerSchedule, now: Moment) -> Result<Moment, ScheduleEr
     }
     if schedule.every_seconds.is_some_and(|seconds| seconds < EVERY_SECONDS_MIN) {
         return Err(ScheduleError::TooOften);
+    }
+    let jitter_most = schedule.every_seconds.map_or(JITTER_SECONDS_MAX, |every| JITTER_SECONDS_MAX.min(every - 1));
+    if schedule.jitter_seconds.is_some_and(|jitter| jitter > jitter_most) {
+        return Err(ScheduleError::Jitter);
     }
     let first = match (schedule.every_seconds, &schedule.cron) {
         (None, None) => Some(schedule.start.unwrap_or(now).max(now)),
@@ -104,6 +117,17 @@ pub fn next_after(schedule: &TimerSchedule, made: Moment, after: Moment) -> Resu
         schedule.start.filter(|start| *start > after)
     };
     Ok(next.filter(|next| schedule.until.is_none_or(|until| *next <= until)))
+}
+
+/// When a run comes that is due then: later by a time that is the timer's and this run's own, and the same whenever it
+/// is asked for.
+pub fn put_off(timer: &Timer, due: Moment) -> Moment {
+    let Some(jitter) = timer.schedule.jitter_seconds.filter(|jitter| *jitter > 0) else { return due };
+    let mut hash = blake3::Hasher::new();
+    hash.update(timer.id.as_bytes()).update(&due.0.to_le_bytes());
+    let mut number = [0; 8];
+    hash.finalize_xof().fill(&mut number);
+    Moment(due.0.saturating_add(micros(u64::from_le_bytes(number) % (jitter + 1))))
 }
 
 /// What happens to a timer that is due.
@@ -153,6 +177,7 @@ pub fn step(timer: &Timer, now: Moment, is_open: bool) -> Result<Step, ScheduleE
     let skips = is_open && timer.schedule.overlap == Overlap::Skip;
     let runs = timer.runs + u64::from(!skips);
     let next = next.filter(|_| timer.schedule.runs.is_none_or(|allowed| runs < allowed));
+    let next = next.map(|next| put_off(timer, next));
     let state = if next.is_some() { TimerState::Waiting } else { TimerState::Ended };
     let timer = Timer { runs, next_run: next, state, ..timer.clone() };
     Ok(if skips { Step::Skip { timer, due } } else { Step::Run { timer, due, missed } })

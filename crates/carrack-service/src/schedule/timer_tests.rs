@@ -56,6 +56,31 @@ fn timer_schedules_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn timer_with_jitter_is_put_off_by_a_time_of_its_own_and_keeps_its_row() {
+    let jittered =
+        |every_seconds: u64, jitter: u64| TimerSchedule { jitter_seconds: Some(jitter), ..every(every_seconds) };
+    assert_eq!(check(&jittered(60, 60), at("2026-11-23T08:00:00Z")), Err(ScheduleError::Jitter));
+    let cron = TimerSchedule { cron: Some("0 3 * * *".to_owned()), ..TimerSchedule::default() };
+    let cron = TimerSchedule { jitter_seconds: Some(JITTER_SECONDS_MAX + 1), ..cron };
+    assert_eq!(check(&cron, at("2026-11-23T08:00:00Z")), Err(ScheduleError::Jitter));
+    let mut timer = timer(jittered(3600, 600), "2026-11-23T09:00:00Z");
+    let mut delays = std::collections::BTreeSet::new();
+    for hour in 10..20 {
+        let now = timer.next_run.expect("a next run");
+        let Ok(Step::Run { timer: next, missed: 0, .. }) = step(&timer, now, false) else { panic!() };
+        let (row, run) = (at(&format!("2026-11-23T{hour:02}:00:00Z")), next.next_run.expect("a next run"));
+        assert_eq!(run, put_off(&timer, row));
+        assert!(run >= row && run.since(row) <= Duration::from_secs(600), "{run}");
+        delays.insert(run.since(row));
+        timer = next;
+    }
+    assert!(delays.len() > 3, "{delays:?}");
+    let other = Timer { id: "other".to_owned(), ..timer.clone() };
+    let row = at("2026-11-24T00:00:00Z");
+    assert_ne!(put_off(&timer, row), put_off(&other, row));
+}
+
+#[test]
 fn timer_missed_runs_become_one_that_says_so() {
     let timer = timer(every(3600), "2026-11-23T09:00:00Z");
     let Ok(Step::Run { timer, due, missed }) = step(&timer, at("2026-11-23T12:30:00Z"), false) else { panic!() };

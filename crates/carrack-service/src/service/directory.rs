@@ -110,6 +110,11 @@ impl Directory {
         self.path.join("receipt.key")
     }
 
+    /// The number of the last event that was told to others.
+    pub fn notified(&self) -> PathBuf {
+        self.path.join("notified")
+    }
+
     /// The Unix socket of the API.
     pub fn socket(&self) -> PathBuf {
         self.path.join("service.sock")

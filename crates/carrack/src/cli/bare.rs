@@ -13,8 +13,8 @@ use clap::Command;
 enum FirstArgument {
     /// A verb, at this index.
     Verb(usize),
-    /// Something else: a location, or `--`.
-    Location,
+    /// Something else, at this index: a location, or `--`.
+    Location(usize),
     /// Nothing: there are flags only.
     Nothing,
 }
@@ -24,11 +24,20 @@ pub fn with_verb(tree: &Command, mut arguments: Vec<OsString>) -> Vec<OsString> 
     match first_word(tree, &arguments) {
         // `carrack -v ls host:` is meant as it reads.
         FirstArgument::Verb(index) => arguments[1..=index].rotate_right(1),
-        FirstArgument::Location => arguments.insert(1, "copy".into()),
+        FirstArgument::Location(_) => arguments.insert(1, "copy".into()),
         FirstArgument::Nothing if asks_about_the_program(&arguments) => {}
         FirstArgument::Nothing => arguments.insert(1, "copy".into()),
     }
     arguments
+}
+
+/// Where the first word stands that is neither a flag nor a verb, if that is what stands first.
+#[cfg(feature = "terminal")]
+pub fn first_location(tree: &Command, arguments: &[OsString]) -> Option<usize> {
+    match first_word(tree, arguments) {
+        FirstArgument::Location(index) => Some(index),
+        FirstArgument::Verb(_) | FirstArgument::Nothing => None,
+    }
 }
 
 fn first_word(tree: &Command, arguments: &[OsString]) -> FirstArgument {
@@ -42,7 +51,7 @@ fn first_word(tree: &Command, arguments: &[OsString]) -> FirstArgument {
     while let Some(argument) = arguments.get(index) {
         let bytes = argument.as_bytes();
         let value_follows = match bytes {
-            b"--" => return FirstArgument::Location,
+            b"--" => return FirstArgument::Location(index),
             [b'-', b'-', name @ ..] => takes_value(&|arg| arg.get_long().is_some_and(|long| long.as_bytes() == name)),
             // In `-ve CMD` the value of the last letter follows; in `-eCMD` it is there already.
             [b'-', letters @ ..] if !letters.is_empty() => {
@@ -51,7 +60,7 @@ fn first_word(tree: &Command, arguments: &[OsString]) -> FirstArgument {
                 valued == Some(letters.len() - 1)
             }
             _ if is_verb(tree, argument) => return FirstArgument::Verb(index),
-            _ => return FirstArgument::Location,
+            _ => return FirstArgument::Location(index),
         };
         index += if value_follows { 2 } else { 1 };
     }

@@ -1,6 +1,11 @@
 //! Text → [`Location`], as far as that depends on where it is typed: which verb takes it, and the current directory.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use carrack_core::location::Location;
+use carrack_core::path::display_bytes;
 #[cfg(feature = "service")]
 pub use task::{check_typed_source, parse_endpoint_location, parse_task_location, task_location};
 
@@ -31,6 +36,19 @@ pub fn parse_location(text: &[u8]) -> Result<Location, String> {
 /// A sentence that says what is wrong with it, printable.
 pub fn parse_named(text: &[u8]) -> Result<Location, String> {
     if cfg!(feature = "service") { Location::parse_typed(text) } else { parse_location(text) }
+}
+
+/// What is to be known of a word that names a path on a host, where the current directory has a file of this name.
+pub fn note_of_file(word: &OsStr) -> Option<String> {
+    let text = word.as_bytes();
+    let colon = text.iter().position(|&byte| byte == b':')?;
+    let Ok(Location::Ssh { host, .. }) = Location::parse_typed(text) else { return None };
+    // An address is no name of a file.
+    if text[colon..].starts_with(b"://") || Path::new(word).symlink_metadata().is_err() {
+        return None;
+    }
+    let shown = display_bytes(text);
+    Some(format!("note: {shown} is a path on the host {}; the file of that name here is typed ./{shown}", host.host))
 }
 
 /// Locations of managed tasks and endpoints. A task runs without the terminal that submitted it: relative local paths

@@ -14,6 +14,8 @@ pub mod hosts;
 pub mod location;
 #[cfg(feature = "service")]
 pub mod moment;
+#[cfg(feature = "terminal")]
+pub mod near;
 pub mod option_flags;
 pub mod ports;
 pub mod relative;

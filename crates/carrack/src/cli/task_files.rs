@@ -44,7 +44,11 @@ fn named(flag: &str, path: &[u8], why: &str) -> CommandError {
     CommandError::usage(format!("{flag} {}: {why}", display_bytes(path)))
 }
 
-fn read_text(path: &[u8], what: &str) -> Result<String, CommandError> {
+/// The text of a file, `-` being standard input.
+///
+/// # Errors
+/// `what` could not be done; a file that is too long, or no text.
+pub fn read_text(path: &[u8], what: &str) -> Result<String, CommandError> {
     let mut bytes = Vec::new();
     let read = if path == b"-" {
         stream::input().and_then(|input| input.take(FILE_BYTES + 1).read_to_end(&mut bytes))

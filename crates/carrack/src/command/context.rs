@@ -25,6 +25,7 @@ pub fn stop() -> Stop {
         signal::stop_requested().map(|stop| match stop {
             signal::StopSignal::Interrupt => StopReason::Interrupt,
             signal::StopSignal::Terminate => StopReason::Terminate,
+            signal::StopSignal::Hangup => StopReason::Hangup,
         })
     })
 }

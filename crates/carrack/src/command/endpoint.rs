@@ -20,13 +20,16 @@ use crate::cli::flags::Flags;
 use crate::cli::location::parse_endpoint_location;
 use crate::cli::option_flags::typed::ENCRYPT;
 use crate::cli::size::parse_rate;
+use crate::cli::task_files::read_text;
+use crate::cli::words::split_words;
 use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::{self, Service};
 use crate::managed::show;
-use crate::managed::table::AlignedRows;
+use crate::managed::table::{AlignedRows, CSV, ENDPOINT_CSV};
+use crate::output::format::{count, counted};
 use crate::output::lines::Lines;
-use crate::output::{human, say};
+use crate::output::{human, question, say};
 use carrack_core::location::check_endpoint_name;
 
 const NAME: Positional = Positional::one("name", "NAME");
@@ -68,6 +71,14 @@ const USERS: Value<String> = Value::new(
     "Users who may use it beside its owner, separated by commas; * is everybody",
 );
 
+const FROM: Value<Vec<u8>> = Value::path(
+    "from",
+    "FILE",
+    "Add the endpoints in FILE, one a line, as `carrack serve` prints it or as it is typed behind `carrack endpoint add`; \
+     - is standard input",
+);
+const YES: Switch = Switch::new("yes", "Remove without asking; at a terminal you are asked");
+
 const OWNER: Value<String> =
     Value::new("owner", "USER", |text| Ok(text.to_owned()), "Who owns it from now on; for admins");
 
@@ -77,6 +88,7 @@ Examples:
       --token-file lab.token
   carrack endpoint add archive /archive --read-only
   carrack endpoint add cluster ssh://me@cluster/scratch --transfers 4 --rate 500MB
+  carrack endpoint add --from endpoints.txt
   carrack endpoint test lab
   carrack task submit @lab:/run42 @archive:/";
 
@@ -85,11 +97,12 @@ pub fn command() -> Command {
     let name = || NAME.arg().required(true);
     let add = Command::new("add")
         .about("Add an endpoint: a directory of the service's host, a node, or a host behind ssh")
-        .arg(name())
+        .arg(FROM.arg().conflicts_with_all([NAME.name, LOCATION.name]))
+        .arg(NAME.arg().required_unless_present(FROM.name))
         .arg(
             LOCATION
                 .arg()
-                .required(true)
+                .required_unless_present(FROM.name)
                 .help("/PATH, carrack://HOST/PATH[#sha256:FINGERPRINT] or ssh://[USER@]HOST/PATH"),
         )
         .args(described())
@@ -110,14 +123,18 @@ pub fn command() -> Command {
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .args([JSON.arg().global(true), service::arg()])
+        .arg(JSON.arg().global(true))
+        .args(service::args())
         .subcommands([
             add,
-            Command::new("list").visible_alias("ls").about("List the endpoints that you may use"),
+            Command::new("list")
+                .visible_alias("ls")
+                .about("List the endpoints that you may use")
+                .arg(CSV.arg().conflicts_with(JSON.name)),
             of("show", "Show endpoints in full"),
             of("test", "Look whether endpoints can be used: token, permissions, space, data ports, clock"),
             edit,
-            of("rm", "Remove endpoints; no task may use them"),
+            of("rm", "Remove endpoints; no task may use them").arg(YES.arg()),
         ])
 }
 
@@ -168,8 +185,88 @@ fn path_of(name: &str) -> String {
 }
 
 fn add(flags: &Flags) -> Result<u8, CommandError> {
+    if let Some(file) = flags.get(&FROM)? {
+        return add_from(flags, &file);
+    }
+    let new = new_endpoint(flags)?;
+    let service = Service::open(flags)?;
+    let endpoint = service.call(&service.with(Call::post("/endpoints"), &new)?)?;
+    tell(flags, &endpoint)?;
+    note_unknown_users(&service, &new.users);
+    Ok(exit::DONE)
+}
+
+/// Adds the endpoints of a file. All lines are read before the first is added; one that the service refuses keeps none
+/// of the others from being added.
+fn add_from(flags: &Flags, file: &[u8]) -> Result<u8, CommandError> {
+    let new = lines_of(file)?;
+    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
+    let (mut out, mut added, mut refused) = (Lines::stdout(json), 0, None);
+    for (number, new) in &new {
+        let call = service.with(Call::post("/endpoints"), new)?;
+        match service.call::<Endpoint>(&call) {
+            Ok(endpoint) if json => out.json(&told::object("endpoint", &endpoint)),
+            Ok(endpoint) => out.line(format!("endpoint {}", human::safe(&endpoint.name)).as_bytes()),
+            Err(error) => {
+                say(&format!("failed: line {number}: {}: {error}", human::safe(&new.name)));
+                refused.get_or_insert(error);
+                continue;
+            }
+        }
+        added += 1;
+    }
+    out.finish()?;
+    match refused {
+        Some(_) if added > 0 => Ok(exit::PARTIAL),
+        Some(error) => Ok(error.exit_code()),
+        None => Ok(exit::DONE),
+    }
+}
+
+/// The endpoints that a file names, each with the number of its line.
+///
+/// # Errors
+/// A file that cannot be read, and a usage error that names the first bad line.
+fn lines_of(file: &[u8]) -> Result<Vec<(usize, NewEndpoint)>, CommandError> {
+    let text = read_text(file, "cannot read the endpoints")?;
+    let at = |number: usize, why: String| {
+        CommandError::usage(format!("--from {}: line {number}: {why}", display_bytes(file)))
+    };
+    let mut found = Vec::new();
+    for (line, number) in text.lines().map(str::trim).zip(1..) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        // `carrack serve` prints a line that begins with words of its own.
+        let typed = line.split_once("carrack endpoint add ").map_or(line, |(_, typed)| typed);
+        let words = split_words(typed).map_err(|why| at(number, why))?;
+        let line = ["endpoint", "add"].map(str::to_owned).into_iter().chain(words);
+        let matches = command().try_get_matches_from(line).map_err(|refusal| at(number, first_line(&refusal)))?;
+        // clap has taken the line.
+        let Some(below) = matches.subcommand_matches("add") else { return Err(at(number, "no endpoint".to_owned())) };
+        let flags = Flags::new(below, &|_| None);
+        if flags.get(&FROM)?.is_some() {
+            return Err(at(number, "a line names one endpoint, and no further file".to_owned()));
+        }
+        let new = new_endpoint(&flags).map_err(|error| at(number, error.failure.why))?;
+        found.push((number, new));
+    }
+    if found.is_empty() {
+        return Err(CommandError::usage(format!("--from {}: it has no line with an endpoint", display_bytes(file))));
+    }
+    Ok(found)
+}
+
+/// What clap says is wrong, without its tips.
+fn first_line(refusal: &clap::Error) -> String {
+    let text = refusal.render().to_string();
+    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// The endpoint that flags describe.
+fn new_endpoint(flags: &Flags) -> Result<NewEndpoint, CommandError> {
     let location = flags.words(&LOCATION).next().map(|word| word.as_bytes()).unwrap_or_default();
-    let new = NewEndpoint {
+    Ok(NewEndpoint {
         name: name(flags)?,
         location: parse_endpoint_location(location).map_err(CommandError::usage)?,
         read_only: flags.has(&READ_ONLY),
@@ -180,12 +277,7 @@ fn add(flags: &Flags) -> Result<u8, CommandError> {
         description: flags.get(&DESCRIPTION)?.unwrap_or_default(),
         users: flags.all(&USERS)?,
         token: token(flags)?,
-    };
-    let service = Service::open(flags)?;
-    let endpoint = service.call(&service.with(Call::post("/endpoints"), &new)?)?;
-    tell(flags, &endpoint)?;
-    note_unknown_users(&service, &new.users);
-    Ok(exit::DONE)
+    })
 }
 
 /// Notes users that do not exist: the endpoint is theirs as soon as somebody adds them. Who may not see users is told
@@ -278,15 +370,21 @@ fn list(flags: &Flags) -> Result<u8, CommandError> {
     let (service, json) = (Service::open(flags)?, flags.has(&JSON));
     let mut out = Lines::stdout(json);
     let mut table = AlignedRows::new(show::ENDPOINT_HEADINGS);
+    let csv = flags.has(&CSV);
+    if csv {
+        out.line(ENDPOINT_CSV.headings().as_bytes());
+    }
     service.rows::<Endpoint>("/endpoints", None, &mut |endpoint| {
         if json {
             out.json(&told::object("endpoint", &endpoint));
+        } else if csv {
+            out.line(ENDPOINT_CSV.line(&endpoint).as_bytes());
         } else {
             table.row(show::endpoint_row(&endpoint));
         }
         Ok(())
     })?;
-    if !json && !table.write(&mut out) {
+    if !json && !csv && !table.write(&mut out) {
         say("there are no endpoints; carrack endpoint add NAME LOCATION adds one");
     }
     out.finish()?;
@@ -319,15 +417,16 @@ fn test(flags: &Flags) -> Result<u8, CommandError> {
             out.json(&object);
             continue;
         }
+        out.line(human::safe(&test_summary(&name, &found)).as_bytes());
         for check in &found.checks {
             let state = match check.ok {
                 Some(true) => "good",
                 Some(false) => "BAD",
                 None => "note",
             };
-            out.line(human::safe(&format!("{name}: {state}: {}: {}", check.name, check.told)).as_bytes());
+            out.line(human::safe(&format!("  {state}: {}: {}", check.name, check.told)).as_bytes());
             if let Some(fix) = &check.fix {
-                out.line(human::safe(&format!("  mend it by: {fix}")).as_bytes());
+                out.line(human::safe(&format!("    to fix it: {fix}")).as_bytes());
             }
         }
     }
@@ -335,10 +434,38 @@ fn test(flags: &Flags) -> Result<u8, CommandError> {
     Ok(code)
 }
 
+/// How a test went, in a line.
+fn test_summary(name: &str, found: &EndpointTest) -> String {
+    let of = |ok: Option<bool>| found.checks.iter().filter(|check| check.ok == ok).count() as u64;
+    let (good, bad, notes) = (of(Some(true)), of(Some(false)), of(None));
+    let notes = if notes == 0 { String::new() } else { format!(", {}", counted(notes, "note", "notes")) };
+    match found.ok {
+        true => format!("{name}: can be used: {} passed{notes}", counted(good, "check", "checks")),
+        false => format!("{name}: {} failed, {} passed{notes}", counted(bad, "check", "checks"), count(good)),
+    }
+}
+
+/// Whether an endpoint is to be removed: a person at a terminal is asked.
+fn is_agreed(flags: &Flags, service: &Service, name: &str) -> Result<bool, CommandError> {
+    if flags.has(&YES) || flags.has(&JSON) || !question::is_watched() {
+        return Ok(true);
+    }
+    let found: Endpoint = service.get(&path_of(name))?;
+    let open = found.health.map_or(0, |health| health.open_tasks);
+    let tasks =
+        if open == 0 { String::new() } else { format!(", which {} use", counted(open, "open task", "open tasks")) };
+    let asked = format!("Remove the endpoint {name} ({}){tasks}? [y/N] ", found.location.text());
+    Ok(question::ask(&human::safe(&asked), &|| carrack_sys::signal::stop_requested().is_some()))
+}
+
 fn remove(flags: &Flags) -> Result<u8, CommandError> {
     let (service, json) = (Service::open(flags)?, flags.has(&JSON));
     let mut out = Lines::stdout(json);
     for name in names(flags, &NAMES)? {
+        if !is_agreed(flags, &service, &name)? {
+            say(&format!("the endpoint {name} stays"));
+            continue;
+        }
         service.run(&Call::delete(path_of(&name)))?;
         if json {
             out.json(&told::object("endpoint-removed", &serde_json::json!({ "name": name })));
@@ -379,6 +506,51 @@ fn parse_window(text: &str) -> Result<RateWindow, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn endpoints_of_a_file_are_lines_as_they_are_typed_or_printed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let read = |text: &str| {
+            let file = directory.path().join("endpoints");
+            std::fs::write(&file, text).expect("written");
+            lines_of(file.as_os_str().as_bytes()).map_err(|error| error.to_string())
+        };
+        let pin = "ab".repeat(32);
+        let text = format!(
+            "# ours\n\nlab 'carrack://lab/#sha256:{pin}' --transfers 4\n\
+             to name it in a service: carrack endpoint add data carrack://box:7421/\narchive '/my archive' --read-only\n"
+        );
+        let found = read(&text).expect("three lines");
+        let shown: Vec<_> = found.iter().map(|(line, new)| (*line, &new.name[..], new.location.text())).collect();
+        assert_eq!(shown[0], (3, "lab", format!("carrack://lab:7420/#sha256:{pin}")));
+        assert_eq!(shown[1], (4, "data", "carrack://box:7421/".to_owned()));
+        assert_eq!(shown[2], (5, "archive", "/my archive".to_owned()));
+        assert_eq!((found[0].1.limits.transfers, found[2].1.read_only), (Some(4), true));
+        for (text, why) in [
+            ("", "no line with an endpoint"),
+            ("lab /x\nlab\n", "line 2: "),
+            ("lab /x --nosuch\n", "line 1: unexpected argument '--nosuch'"),
+            ("lab null:\n", "line 1: null:: an endpoint is"),
+            ("--from other\n", "line 1: a line names one endpoint"),
+            ("lab '/x\n", "a quote that is not closed"),
+        ] {
+            let told = read(text).expect_err(text);
+            assert!(told.contains(why), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn endpoint_test_is_summed_up_in_a_line() {
+        let check = |ok| serde_json::json!({ "name": "n", "ok": ok, "told": "so" });
+        let found = |ok: bool, checks: &[Option<bool>]| {
+            let checks: Vec<_> = checks.iter().map(|ok| check(*ok)).collect();
+            serde_json::from_value(serde_json::json!({ "ok": ok, "checks": checks })).expect("a test")
+        };
+        let good = found(true, &[Some(true), None]);
+        assert_eq!(test_summary("lab", &good), "lab: can be used: 1 check passed, 1 note");
+        let bad = found(false, &[Some(true), Some(false), Some(true)]);
+        assert_eq!(test_summary("lab", &bad), "lab: 1 check failed, 2 passed");
+    }
 
     #[test]
     fn endpoint_timetables_are_hours_with_a_rate() {

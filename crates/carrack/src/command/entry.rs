@@ -13,9 +13,9 @@ pub fn short(entry: &ListEntry) -> String {
     display_bytes(&entry.path).to_string()
 }
 
-/// One line: mode, with a sign for what else there is, names, owner, group, size in bytes, modification time, name, and
-/// where a link points.
-pub fn long(entry: &ListEntry) -> String {
+/// One line: mode, with a sign for what else there is, names, owner, group, size (in bytes, or for people),
+/// modification time, name, and where a link points.
+pub fn long(entry: &ListEntry, human: bool) -> String {
     let target = match entry.kind {
         ItemKind::Symlink => format!(" -> {}", display_bytes(&entry.link_target)),
         _ => String::new(),
@@ -30,7 +30,8 @@ pub fn long(entry: &ListEntry) -> String {
     let account = |kind| account(&entry.attributes, kind).map_or("-".to_owned(), |(id, name)| name.unwrap_or(id));
     let (owner, group) = (account(AttributeKind::OWNER), account(AttributeKind::GROUP));
     let names = if entry.names == 0 { "-".to_owned() } else { entry.names.to_string() };
-    let (mode, size, path) = (mode_letters(entry), entry.size, display_bytes(&entry.path));
+    let size = if human { format::size(entry.size) } else { entry.size.to_string() };
+    let (mode, path) = (mode_letters(entry), display_bytes(&entry.path));
     format!("{mode}{sign} {names:>2} {owner:<8} {group:<8} {size:>13} {time} {path}{target}")
 }
 
@@ -213,7 +214,10 @@ mod tests {
     #[test]
     fn what_else_an_entry_has_is_shown() {
         let described = described();
-        assert_eq!(long(&described), "-rw-r--r--+  2 bob      77                2048 2023-11-14T22:13:20Z a\\x1b\\xff");
+        assert_eq!(
+            long(&described, false),
+            "-rw-r--r--+  2 bob      77                2048 2023-11-14T22:13:20Z a\\x1b\\xff"
+        );
         let lines = block(b"h", &described);
         let expected = [
             "   owner: bob (1000)",
@@ -257,7 +261,8 @@ mod tests {
         let link = entry(ItemKind::Symlink, 0o777);
         assert_eq!(short(&link), "a\\x1b\\xff");
         let line = "lrwxrwxrwx   - -        -                 2048 2023-11-14T22:13:20Z a\\x1b\\xff -> t\\x0a";
-        assert_eq!(long(&link), line);
+        assert_eq!(long(&link, false), line);
+        assert!(long(&link, true).contains(" 2.0 KiB 2023"), "{}", long(&link, true));
         let lines = block(b"h", &link);
         assert_eq!(lines[0], "    path: h");
         assert_eq!(lines[2], "    size: 2.0 KiB (2,048 bytes)");

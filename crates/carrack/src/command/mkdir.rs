@@ -26,6 +26,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     run.each(&places, |run, files, place| {
         files.make_dir(place.path(), parents)?;
         run.done += 1;
+        run.tell(|| format!("made: {}", place.name()));
         Ok(())
     })?;
     run.finish()

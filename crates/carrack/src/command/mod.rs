@@ -39,6 +39,8 @@ mod rm;
 mod serve;
 #[cfg(feature = "service")]
 mod service;
+#[cfg(feature = "terminal")]
+mod short_help;
 mod stat;
 mod sum;
 mod sum_list;
@@ -57,6 +59,8 @@ mod worker;
 use std::ffi::OsString;
 
 use clap::Command;
+#[cfg(feature = "terminal")]
+use clap::error::ErrorKind;
 
 use self::tree::Verb;
 use crate::cli::flags::Flags;
@@ -132,6 +136,10 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
         return old.run(arguments);
     }
     let tree = whole_tree();
+    #[cfg(feature = "terminal")]
+    if let Some(error) = no_verb(&tree, &arguments) {
+        return exit_code_of(Err(error), false);
+    }
     let arguments = cli::bare::with_verb(&tree, arguments);
     let parsed = tree.clone().try_get_matches_from(&arguments);
     if let Some(error) = cli::foreign::explain(&parsed, &arguments) {
@@ -141,7 +149,11 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
         Ok(matches) => matches,
         Err(mut refusal) => {
             cli::foreign::tell_no_file(&mut refusal);
-            let text = refusal.render().to_string();
+            #[cfg(feature = "terminal")]
+            let short = (refusal.kind() == ErrorKind::DisplayHelp).then(|| short_help::shortened(&tree, &arguments));
+            #[cfg(not(feature = "terminal"))]
+            let short: Option<Option<String>> = None;
+            let text = short.flatten().unwrap_or_else(|| refusal.render().to_string());
             if refusal.use_stderr() {
                 output::stream::say(&text);
                 return u8::try_from(refusal.exit_code()).unwrap_or(exit::USAGE);
@@ -161,11 +173,30 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
     unknown.iter().for_each(|note| output::say(note));
     let environment = |name: &str| std::env::var_os(name);
     let flags = Flags::new(matches, &environment);
+    if !flags.has_if_known(&reach::QUIET) {
+        files_of_hosts(&tree, name, matches).iter().for_each(|note| output::say(note));
+    }
     let ended = match VERBS.iter().find(|verb| verb.name == name) {
         Some(verb) => (verb.run)(&flags),
         None => Err(CommandError::usage(format!("{name} is not a verb"))),
     };
     exit_code_of(ended, flags.has_if_known(&reach::JSON))
+}
+
+/// What is to be known of words that name a path on a host, where a file here has this name.
+fn files_of_hosts(tree: &Command, verb: &str, matches: &clap::ArgMatches) -> Vec<String> {
+    let positionals = tree.find_subcommand(verb).into_iter().flat_map(Command::get_positionals);
+    let words = positionals.filter_map(|arg| matches.try_get_many::<OsString>(arg.get_id().as_str()).ok().flatten());
+    words.flatten().filter_map(|word| cli::location::note_of_file(word)).collect()
+}
+
+/// What is said of a word in the place of a verb that is none.
+#[cfg(feature = "terminal")]
+fn no_verb(tree: &Command, arguments: &[OsString]) -> Option<CommandError> {
+    match cli::bare::first_location(tree, arguments) {
+        Some(index) => cli::near::misspelt_verb(tree, arguments, index),
+        None => cli::near::help_of_nothing(tree, arguments),
+    }
 }
 
 fn exit_code_of(ended: Result<u8, CommandError>, as_json: bool) -> u8 {

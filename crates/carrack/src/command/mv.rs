@@ -1,7 +1,7 @@
 //! `carrack mv`: a rename within one place. Between places it would be a copy and a removal, which nobody should get
 //! without having asked for both.
 
-use carrack_core::path::{bare, join, split_name};
+use carrack_core::path::{bare, display_bytes, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind};
 use carrack_engine::files::Files;
 use clap::Command;
@@ -44,6 +44,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         let to = target(files, from, &to)?;
         files.rename(from, &to)?;
         run.done += 1;
+        run.tell(|| format!("renamed: {} -> {}", place.name(), display_bytes(&to)));
         Ok(())
     })?;
     run.finish()

@@ -1,9 +1,10 @@
 //! What the file verbs share: places that stay open, one way to go through several locations, one way to end.
 
 use std::sync::OnceLock;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use carrack_core::filter::Filters;
+use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Event, Failure};
 use carrack_core::request::EndOptions;
 use carrack_engine::Context;
@@ -12,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::context::context;
 use super::named::VerbPlace;
-use super::reach::{self, JSON, QUIET};
+use super::reach::{self, JSON, QUIET, VERBOSE};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
-use crate::output::{self, human, json as objects, say};
+use crate::output::{self, format, human, json as objects, say};
 
 /// A file verb while it runs.
 pub struct VerbRun<'a> {
@@ -29,6 +30,8 @@ pub struct VerbRun<'a> {
     pub quiet: bool,
     /// It ends when nobody reads its lines any more: it does nothing else.
     pub only_reads: bool,
+    /// Each thing that is done is told, and how hosts are reached.
+    is_verbose: bool,
     /// Lines for standard output.
     pub out: Lines,
     /// For the node that is named; with several named its credential names no file.
@@ -61,6 +64,7 @@ impl<'a> VerbRun<'a> {
             json,
             quiet: flags.has(&QUIET),
             only_reads: matches!(verb, "check" | "ls" | "stat" | "sum" | "du"),
+            is_verbose: flags.has_if_known(&VERBOSE) && !flags.has(&QUIET),
             out: Lines::stdout(json),
             options: EndOptions { reach, ..EndOptions::default() },
             context: context(),
@@ -103,7 +107,13 @@ impl<'a> VerbRun<'a> {
             match result {
                 Ok(()) => {}
                 Err(failure) if is_stop(&failure) => return Err(failure.into()),
-                Err(failure) => self.fail(place.shown(), place.tell(failure)),
+                Err(failure) => {
+                    let is_pattern = failure.code == ErrorCode::NotFound && place.shown().contains(&b'*');
+                    self.fail(place.shown(), place.tell(failure));
+                    if is_pattern && !matches!(place.location(), Location::Local(_)) {
+                        say(" hint: patterns are not expanded there: name a directory, with --include or --exclude");
+                    }
+                }
             }
         }
         Ok(())
@@ -125,20 +135,33 @@ impl<'a> VerbRun<'a> {
         if let Some(index) = self.open.iter().position(|(opened, _)| opened.is_beside(place)) {
             return Ok(self.open.swap_remove(index));
         }
-        let quiet = self.quiet || self.json;
-        let sent = OnceLock::new();
+        let (quiet, verbose) = (self.quiet || self.json, u8::from(self.is_verbose));
+        let (sent, begun) = (OnceLock::new(), Instant::now());
         let credential = place.credential().unwrap_or_else(|| self.options.credential.clone());
         let options = EndOptions { credential, ..self.options.clone() };
         let mut files = Files::open(place.location(), &options, &self.context, &|event| match event {
             Event::Note(_) if !quiet => human::event(&event, 0).iter().for_each(|line| say(line)),
-            Event::ProgramSent(program) => sent.set(program).unwrap_or_default(),
+            Event::ProgramSent(ref program) => {
+                human::event(&event, verbose).iter().for_each(|line| say(line));
+                sent.set(program.clone()).unwrap_or_default();
+            }
             _ => {}
         })?;
         if let (Some(sent), true) = (sent.get(), self.json) {
             self.json("program", objects::program(sent));
         }
+        if self.is_verbose {
+            say(&format!("reached: {} in {}", place.name(), format::duration(begun.elapsed())));
+        }
         files.leave_out(&self.filters)?;
         Ok((place.clone(), files))
+    }
+
+    /// Tells something that was done, where that is asked for.
+    pub fn tell(&self, done: impl FnOnce() -> String) {
+        if self.is_verbose {
+            say(&done());
+        }
     }
 
     /// Tells a failure, and remembers it for the exit code.

@@ -23,7 +23,7 @@ use carrack_core::duration::parse_timeout;
 
 /// The command that reaches other hosts.
 pub const RSH: Value<Vec<String>> =
-    Value::new("rsh", "COMMAND", split_words, "Replaces the ssh command, like 'ssh -p 2222' [default: ssh]")
+    Value::new("rsh", "COMMAND", split_words, "Use this in place of ssh, for example 'ssh -p 2222' [default: ssh]")
         .letter('e');
 /// Where the program is at the other host.
 pub const REMOTE_PATH: Value<String> =
@@ -57,8 +57,14 @@ pub const QUIET: Switch = Switch::short('q', "quiet", "Print only errors");
 /// Writes output for programs.
 pub const JSON: Switch = Switch::new("json", "Print one JSON object a line on standard output");
 
+/// Tells more.
+pub const VERBOSE: Switch =
+    Switch::short('v', "verbose", "Tell also how hosts are reached, and each thing that is done");
+
 /// Adds the flags of a file verb.
 pub fn with_reach(verb: Command) -> Command {
+    let has_own = verb.get_arguments().any(|arg| arg.get_id() == VERBOSE.name);
+    let verb = if has_own { verb } else { verb.arg(VERBOSE.arg().help_heading("Output")) };
     verb.args(args()).args([QUIET, JSON].map(|flag| flag.arg().help_heading("Output")))
 }
 

@@ -10,7 +10,9 @@ use super::serve::{KEYS, check_values};
 use super::whole_tree;
 use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
 use crate::cli::flags::Flags;
-use crate::cli::foreign::{BBCP_FLAGS, FOREIGN_FLAGS, ForeignEffect, ForeignFlag, GLOBUS_URL_COPY_FLAGS};
+use crate::cli::foreign::{
+    BBCP_FLAGS, FOREIGN_FLAGS, FOREIGN_TASK_FLAGS, ForeignEffect, ForeignFlag, GLOBUS_URL_COPY_FLAGS,
+};
 use crate::cli::settings::Settings;
 use crate::cli::words::split_words;
 
@@ -153,6 +155,8 @@ fn foreign(flags: &[ForeignFlag]) -> String {
             ForeignEffect::Taken(ours) => ("taken", format!(" (`{}`)", cell(ours))),
             ForeignEffect::Ours(ours) => ("refused", format!(": {}", cell(ours))),
             ForeignEffect::Refused => ("refused", String::new()),
+            ForeignEffect::Different("") => ("another meaning", String::new()),
+            ForeignEffect::Different(ours) => ("another meaning", format!(": `{}`", cell(ours))),
         };
         format!("| {names} | {effect} | {}{ours} |\n", cell(row.why))
     });
@@ -170,6 +174,7 @@ fn pages_have_the_flags_of_other_programs_as_they_are_taken() {
     };
     compare("coming-from.md", "flags of rsync, scp and cp", &of(&["rsync", "scp", "cp"]));
     compare("coming-from.md", "flags of rclone", &of(&["rclone"]));
+    compare("coming-from.md", "flags of Globus", &foreign(FOREIGN_TASK_FLAGS));
     compare("coming-from.md", "flags of bbcp and globus-url-copy", &of(&["bbcp", "globus-url-copy"]));
 }
 

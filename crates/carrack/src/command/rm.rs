@@ -11,6 +11,7 @@ use super::reach::with_endpoints;
 use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
+use crate::output::format::counted;
 use carrack_core::location::Location;
 
 const RECURSIVE: Switch = Switch::short('r', "recursive", "Remove directories and their contents");
@@ -48,7 +49,10 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             }
         };
         match files.remove(path, recursive, &mut stuck) {
-            Ok(removed) => run.done = run.done.saturating_add(removed),
+            Ok(removed) => {
+                run.done = run.done.saturating_add(removed);
+                run.tell(|| format!("removed: {} ({})", place.name(), counted(removed, "item", "items")));
+            }
             Err(failure) if force && failure.code == ErrorCode::NotFound => {}
             Err(failure) => return Err(failure),
         }

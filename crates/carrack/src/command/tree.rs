@@ -102,7 +102,37 @@ fn with_verbs(verbs: &[Verb], wanted: impl Fn(Command) -> Option<Command>) -> Co
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(false)
-        .subcommands(verbs.iter().filter_map(|verb| wanted((verb.command)())))
+        .subcommands(verbs.iter().filter_map(|verb| wanted(with_aliases((verb.command)()))))
+}
+
+/// What the verbs below others are called elsewhere. (At the top a word may be a directory that is to be copied, and
+/// stands for no other verb.)
+const ALIASES: &[(&str, &[&str])] = &[
+    ("add", &["create"]),
+    ("create", &["add"]),
+    ("submit", &["create", "add"]),
+    ("edit", &["update"]),
+    ("update", &["edit"]),
+    ("list", &["ls"]),
+    ("rm", &["remove", "delete"]),
+    ("revoke", &["rm", "remove", "delete"]),
+    ("cancel", &["rm", "remove", "delete"]),
+    ("forget", &["rm", "remove", "delete"]),
+    ("clear", &["rm", "remove", "delete"]),
+];
+
+/// The same, where the verbs below it answer to those names, too.
+fn with_aliases(verb: Command) -> Command {
+    let taken: Vec<String> = verb.get_subcommands().flat_map(names).collect();
+    verb.mut_subcommands(|below| {
+        let others = ALIASES.iter().find(|(name, _)| *name == below.get_name()).map_or(&[][..], |(_, others)| others);
+        let free = others.iter().filter(|other| !taken.iter().any(|name| name == *other));
+        with_aliases(below.aliases(free.copied().collect::<Vec<&'static str>>()))
+    })
+}
+
+fn names(verb: &Command) -> Vec<String> {
+    std::iter::once(verb.get_name()).chain(verb.get_all_aliases()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -117,6 +147,31 @@ mod tests {
             assert_eq!((verb.command)().get_name(), verb.name);
         }
     }
+
+    #[cfg(feature = "service")]
+    #[test]
+    fn verbs_below_others_answer_to_create_update_delete_and_remove() {
+        let tree = whole_tree();
+        let name = |verb: &str, below: &str, typed: &str| {
+            let verb = tree.find_subcommand(verb).expect("a verb");
+            let verb = if below.is_empty() { verb } else { verb.find_subcommand(below).expect("a verb below it") };
+            verb.find_subcommand(typed).map(|found| found.get_name().to_owned()).unwrap_or_default()
+        };
+        for (verb, below, expected) in [
+            ("task", "", ["submit", "update", "cancel", "cancel", "list"]),
+            ("endpoint", "", ["add", "edit", "rm", "rm", "list"]),
+            ("timer", "", ["create", "edit", "rm", "rm", "list"]),
+            ("service", "token", ["create", "", "revoke", "revoke", "list"]),
+            ("service", "user", ["add", "edit", "", "", "list"]),
+            ("token", "", ["add", "", "rm", "rm", "list"]),
+            ("receipt", "", ["", "", "forget", "forget", "keys"]),
+            ("tuning", "", ["", "", "clear", "clear", ""]),
+        ] {
+            let found = ["create", "update", "delete", "remove", "ls"].map(|typed| name(verb, below, typed));
+            assert_eq!(found, expected, "{verb} {below}");
+        }
+    }
+
     #[test]
     fn version_names_commit_and_protocol() {
         let version = version();

@@ -33,7 +33,7 @@ pub fn lines(diagnosis: &Diagnosis, with_ok: bool) -> Vec<String> {
 pub fn counts(diagnosis: &Diagnosis) -> String {
     let count = |severity| diagnosis.count(severity) as u64;
     format!(
-        "{}, {}, {} not known, {} as they should be",
+        "{}, {}, {} not checked, {} passed",
         counted(count(Severity::Failure), "failure", "failures"),
         counted(count(Severity::Warning), "warning", "warnings"),
         count(Severity::Unknown),
@@ -145,7 +145,7 @@ mod tests {
         assert!(told.contains(&"    fix: sysctl -w net.ipv4.tcp_rmem='4096 131072 134217728'".to_owned()), "{told:#?}");
         let grouped = told.iter().filter(|line| line.starts_with("unknown node:7420: eth0 tells no speed"));
         assert_eq!(grouped.count(), 1, "{told:#?}");
-        assert_eq!(told.last().unwrap(), "1 failure, 0 warnings, 2 not known, 1 as they should be");
+        assert_eq!(told.last().unwrap(), "1 failure, 0 warnings, 2 not checked, 1 passed");
         assert!(lines(&diagnosis, true).len() > told.len() && diagnosis.exit_code() == 3);
         let none = Diagnosis { hosts: [None, None], findings: Vec::new(), evidence: Vec::new() };
         assert_eq!((lines(&none, true).len(), none.exit_code()), (1, 0));

@@ -3,6 +3,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::location::NodeAddress;
@@ -15,11 +16,11 @@ use carrack_service::model::{Listed, Problem, ProblemCode, Secret};
 use clap::Arg;
 use serde::de::DeserializeOwned;
 
-use crate::cli::flag::Value;
+use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::{Flags, variable};
 use crate::directories::{config_directory, state_directory};
 use crate::error::CommandError;
-use crate::output::{problem_hints, say};
+use crate::output::{format, problem_hints, say};
 
 /// Names the service.
 pub const SERVICE: Value<Target> = Value::new(
@@ -48,9 +49,18 @@ const PAGE: usize = 500;
 /// The most bytes that a kept token has.
 const TOKEN_BYTES: usize = 4096;
 
+/// Tells each request.
+const VERBOSE: Switch =
+    Switch::short('v', "verbose", "Tell also what the service is asked, its answer and how long it took");
+
 /// The flag, for a verb and all below it.
 pub fn arg() -> Arg {
     SERVICE.arg().global(true)
+}
+
+/// The flags of a verb about a service, and of all below it.
+pub fn args() -> [Arg; 2] {
+    [arg(), VERBOSE.arg().global(true)]
 }
 
 /// The directory of the service that runs under this account.
@@ -67,6 +77,7 @@ pub fn socket_in(directory: &Path) -> PathBuf {
 pub struct Service {
     client: Client,
     keys: KnownNodes,
+    is_verbose: bool,
 }
 
 impl Service {
@@ -80,7 +91,7 @@ impl Service {
             Some(node) => kept_token(&token_path(&node))?,
             None => None,
         };
-        Self::at(target, token)
+        Ok(Self { is_verbose: flags.has_if_known(&VERBOSE), ..Self::at(target, token)? })
     }
 
     /// The service at this place.
@@ -98,7 +109,7 @@ impl Service {
         };
         let client = Client::new(target, token)
             .map_err(|error| CommandError::file("cannot begin to use", b"the network", &error))?;
-        Ok(Self { client, keys })
+        Ok(Self { client, keys, is_verbose: false })
     }
 
     /// Looks whether it can be reached, and shows the right key.
@@ -106,7 +117,7 @@ impl Service {
     /// # Errors
     /// When it is not so.
     pub fn reachable(&self) -> Result<(), CommandError> {
-        match self.client.call(&Call::get("/whoami")) {
+        match self.asked(&Call::get("/whoami")) {
             // Who asks without a token is told so.
             Ok(_) | Err(ClientError::Problem(_)) => Ok(()),
             Err(error) => Err(self.error(error)),
@@ -124,6 +135,21 @@ impl Service {
             self.keys.remember(&node, pin)?;
         }
         Ok(())
+    }
+
+    /// Makes a call, and tells it where that is asked for.
+    fn asked(&self, call: &Call) -> Result<Answer, ClientError> {
+        let begun = Instant::now();
+        let answer = self.client.call(call);
+        if self.is_verbose {
+            let became = match &answer {
+                Ok(answer) => answer.status.to_string(),
+                Err(ClientError::Problem(problem)) => format!("{} {}", problem.status, problem.code.name()),
+                Err(_) => "no answer".to_owned(),
+            };
+            say(&format!("{} {call}: {became} in {}", self.target(), format::duration(begun.elapsed())));
+        }
+        answer
     }
 
     /// Where it is.
@@ -144,7 +170,7 @@ impl Service {
     /// # Errors
     /// As [`Service::get`].
     pub fn call<T: DeserializeOwned>(&self, call: &Call) -> Result<T, CommandError> {
-        let answer = self.client.call(call).and_then(|answer| answer.json());
+        let answer = self.asked(call).and_then(|answer| answer.json());
         answer.map_err(|error| self.error(error))
     }
 
@@ -153,7 +179,7 @@ impl Service {
     /// # Errors
     /// As [`Service::get`].
     pub fn once<T: DeserializeOwned>(&self, call: &Call) -> Result<(T, bool), CommandError> {
-        let answer = self.client.call(call).map_err(|error| self.error(error))?;
+        let answer = self.asked(call).map_err(|error| self.error(error))?;
         let document = answer.json().map_err(|error| self.error(error))?;
         Ok((document, answer.is_replay))
     }
@@ -163,7 +189,7 @@ impl Service {
     /// # Errors
     /// As [`Service::get`].
     pub fn answer(&self, call: &Call) -> Result<Answer, CommandError> {
-        self.client.call(call).map_err(|error| self.error(error))
+        self.asked(call).map_err(|error| self.error(error))
     }
 
     /// Makes a call whose answer does not matter.
@@ -171,7 +197,7 @@ impl Service {
     /// # Errors
     /// As [`Service::get`].
     pub fn run(&self, call: &Call) -> Result<(), CommandError> {
-        self.client.call(call).map(|_| ()).map_err(|error| self.error(error))
+        self.asked(call).map(|_| ()).map_err(|error| self.error(error))
     }
 
     /// All rows of a list, page by page; at most `most` of them.

@@ -45,6 +45,27 @@ pub fn size_exact(bytes: u64) -> String {
     if bytes < 1024 { size(bytes) } else { format!("{} ({} bytes)", size(bytes), count(bytes)) }
 }
 
+/// `462.2 MB (462,221,586 bytes)`: in the units of rates, for a line that has one.
+pub fn decimal_size_exact(bytes: u64) -> String {
+    let (unit, name) = decimal_unit(bytes);
+    if unit == 1.0 { size(bytes) } else { format!("{:.1} {name} ({} bytes)", bytes as f64 / unit, count(bytes)) }
+}
+
+/// `12.3 of 50.1+ GB`: `more` stands behind the whole.
+pub fn decimal_part(done: u64, whole: u64, more: &str) -> String {
+    let (unit, name) = decimal_unit(whole);
+    let decimals = usize::from(unit > 1.0);
+    format!("{:.decimals$} of {:.decimals$}{more} {name}", done as f64 / unit, whole as f64 / unit)
+}
+
+/// The largest unit of 1000ⁿ bytes of which there is one.
+fn decimal_unit(bytes: u64) -> (f64, &'static str) {
+    // 999,950 would be printed as 1000.0.
+    let units = [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let fits = |unit: f64| bytes as f64 >= unit * if unit > 1e3 { 0.99995 } else { 1.0 };
+    units.into_iter().find(|(unit, _)| fits(*unit)).unwrap_or((1.0, "bytes"))
+}
+
 /// Bytes a second as `0.13 GB/s`; slow ones as `1.25 MB/s`, `5.00 kB/s`, `3.00 B/s`.
 pub fn rate_bytes(bytes_per_second: f64) -> String {
     let (unit, prefix) = rate_unit(bytes_per_second);
@@ -175,6 +196,16 @@ mod tests {
         }
         assert_eq!(size_exact(81_920_000), "78.1 MiB (81,920,000 bytes)");
         assert_eq!(size_exact(7), "7 bytes");
+    }
+
+    #[test]
+    fn sizes_beside_rates_are_decimal() {
+        assert_eq!(decimal_size_exact(462_221_586), "462.2 MB (462,221,586 bytes)");
+        assert_eq!(decimal_size_exact(999_960), "1.0 MB (999,960 bytes)");
+        assert_eq!(decimal_size_exact(999), "999 bytes");
+        assert_eq!(decimal_size_exact(1), "1 byte");
+        assert_eq!(decimal_part(12_340_000_000, 50_100_000_000, "+"), "12.3 of 50.1+ GB");
+        assert_eq!(decimal_part(1, 5, ""), "1 of 5 bytes");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
-    Counts, ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome, ProgramSent, Progress,
-    Report, Side, StreamsFrom, Unfinished, Unkept, UnkeptAttributes,
+    Counts, ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome, ProgramSent, Report,
+    Side, StreamsFrom, Unfinished, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Existing, LinkKind, MainDigest, Verify};
 use carrack_core::words::shell_word;
@@ -90,6 +90,8 @@ fn item(report: &ItemReport, verbose: u8) -> Option<String> {
 fn compared(report: &ItemReport) -> &'static str {
     match report.judgment {
         Some(Judgment::Differs(_)) => "changed",
+        // Nothing was compared.
+        None => "would copy",
         _ => "new",
     }
 }
@@ -242,7 +244,8 @@ fn moved(report: &Report, dry_run: bool) -> String {
             counted(report.counts.specials, "device, FIFO or socket", "devices, FIFOs and sockets")
         );
     }
-    let mut line = format!("{done} {what}, {}", format::size_exact(report.counts.bytes));
+    // In the family of units that rates have.
+    let mut line = format!("{done} {what}, {}", format::decimal_size_exact(report.counts.bytes));
     if !dry_run {
         line = format!("{line} in {}", format::duration(report.elapsed));
         line.extend(rate(report).map(|rate| format!("{}: {rate}", moving_time(report))));
@@ -279,7 +282,7 @@ fn moving_time(report: &Report) -> String {
     if moving == elapsed || report.moving * 20 >= report.elapsed * 19 {
         return String::new();
     }
-    format!(", {moving} of it moving data")
+    format!(" ({moving} of transfer)")
 }
 
 fn files_rate(files_per_second: f64) -> String {
@@ -472,13 +475,17 @@ fn recovered(report: &Report) -> Option<String> {
         (faults.items_again, "files sent again whole"),
         (faults.streams_lost, "streams lost"),
         (faults.streams_altered, "of them because what came was altered"),
-        (faults.sessions_lost, "times both ends were reached anew"),
     ];
-    let told: Vec<String> = parts
+    let mut told: Vec<String> = parts
         .iter()
         .filter(|(number, _)| *number > 0)
         .map(|(number, what)| format!("{} {what}", count(*number)))
         .collect();
+    told.extend(match faults.sessions_lost {
+        0 => None,
+        1 => Some("reconnected once".to_owned()),
+        times => Some(format!("reconnected {} times", count(times))),
+    });
     (!told.is_empty()).then(|| format!("recovered: {}", told.join(", ")))
 }
 
@@ -546,36 +553,6 @@ fn cause(item: &ItemFailure) -> Option<Cause> {
         b"" => Some(Cause::Itself),
         below => below.starts_with(b"/").then_some(Cause::Above),
     }
-}
-
-/// Counts so far, for a line or beside a bar. `rate` is in bytes a second.
-pub fn progress(counts: &Progress, rate: Option<f64>) -> String {
-    // A plus says that the scan is still finding more.
-    let more = if counts.scan_complete { "" } else { "+" };
-    let mut line = format!(
-        "{} of {}{more} files, {} of {}{more}",
-        count(counts.files_done),
-        count(counts.files_found),
-        format::size(counts.bytes_done),
-        format::size(counts.bytes_found),
-    );
-    if let Some(rate) = rate {
-        line = format!("{line}, {}", format::rate_bytes(rate));
-    }
-    if let Some(left) = time_left(counts, rate) {
-        line = format!("{line}, ETA {}", format::clock(left));
-    }
-    if counts.files_failed > 0 {
-        line = format!("{line}, {} failed", count(counts.files_failed));
-    }
-    line
-}
-
-/// Only a finished scan knows how much is left.
-fn time_left(counts: &Progress, rate: Option<f64>) -> Option<std::time::Duration> {
-    let rate = rate.filter(|rate| counts.scan_complete && *rate > 0.0)?;
-    let left = counts.bytes_found.saturating_sub(counts.bytes_done);
-    std::time::Duration::try_from_secs_f64((left as f64 / rate).ceil()).ok()
 }
 
 #[cfg(test)]

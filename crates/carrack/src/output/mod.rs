@@ -4,6 +4,7 @@
 //! [`Output`] takes the events of a copy from any thread and its report at the end. In a copy standard output carries
 //! nothing but data, JSON or the manifest, one of them at most.
 
+mod brief;
 pub mod csv;
 mod failed_list;
 mod figures;
@@ -23,6 +24,8 @@ pub mod part_file;
 pub mod plot;
 #[cfg(feature = "service")]
 pub mod problem_hints;
+mod progress;
+pub mod question;
 #[cfg(feature = "terminal")]
 pub mod receipt;
 #[cfg_attr(not(feature = "terminal"), allow(dead_code, reason = "the slim build writes samples, and reads none"))]
@@ -196,7 +199,9 @@ impl Output {
         state.screen.end();
         // After an error, too: what was published stays, and what is said of it is true.
         if report.error.is_none() || report.counts.names_made() > 0 || report.counts.directories > 0 {
-            for line in human::report(report, self.options.dry_run) {
+            let lines = human::report(report, self.options.dry_run);
+            let is_brief = self.options.verbose == 0 && !self.options.dry_run;
+            for line in if is_brief { brief::shortened(report, lines) } else { lines } {
                 self.tell(&mut state, time, &line);
             }
             for line in figures::figures(report).iter().filter(|_| self.options.figures) {

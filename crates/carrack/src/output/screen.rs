@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use carrack_core::report::Progress;
 
 use super::options::BarChoice;
-use super::{format, human, stream};
+use super::progress::progress;
+use super::{format, stream};
 use bar::Bar;
 
 /// The rate shown is over this long: shorter flickers, longer hides a stall.
@@ -81,10 +82,10 @@ impl Screen {
     /// Shows counts; `asked` is whether somebody wants a line just now (SIGUSR1).
     pub fn progress(&mut self, counts: &Progress, asked: bool, now: Instant) {
         self.meter.add(now, counts.bytes_done);
-        let text = human::progress(counts, self.meter.rate());
+        let rate = self.meter.rate();
         let due = match &mut self.kind {
             ProgressDisplay::Bar(bar) => {
-                bar.draw(counts, &text);
+                bar.draw(counts, rate);
                 false
             }
             ProgressDisplay::Lines { every, next } if now >= *next => {
@@ -94,7 +95,7 @@ impl Screen {
             ProgressDisplay::Lines { .. } | ProgressDisplay::Still => false,
         };
         if asked || due {
-            self.say(&text);
+            self.say(&progress(counts, rate));
         }
     }
 

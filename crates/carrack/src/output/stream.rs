@@ -83,6 +83,7 @@ pub fn not_written(error: &io::Error) -> CommandError {
     let (code, why) = match stop_requested() {
         Some(StopSignal::Interrupt) => (ErrorCode::Interrupted, "interrupted"),
         Some(StopSignal::Terminate) => (ErrorCode::Terminated, "terminated"),
+        Some(StopSignal::Hangup) => (ErrorCode::Terminated, "the session that started this has ended"),
         None => (ErrorCode::DeadlinePassed, "the time given by --deadline is over"),
     };
     let message = format!("{why}, and nobody read all that was written to standard output");

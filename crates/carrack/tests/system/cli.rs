@@ -247,7 +247,6 @@ fn usage_that_cannot_be_meant_ends_in_2_and_does_nothing() {
         &["", "b"],
         &["a", "-", "--json"],
         &["a", "host:", "other:x", "b"],
-        &["ls"],
         &["ls", "null:"],
         &["ls", "a", "b"],
         &["mv", "a"],
@@ -321,10 +320,10 @@ fn completions_and_manual_pages_know_every_verb() {
         ("task", "cancel clone events items list pause preview receipt resume retry show submit update wait watch"),
         ("endpoint", "add edit list rm show test"),
         ("agent", "list add"),
-        ("timer", "create list pause resume rm show"),
+        ("timer", "create edit list pause resume rm run show"),
         (
             "service",
-            "backup check config config-check config-show faults restore token token-create token-list token-revoke",
+            "backup check config config-check config-show faults restore status token token-create token-list token-revoke",
         ),
         ("service", "user user-add user-edit user-link user-list user-logout user-password"),
     ];
@@ -352,8 +351,8 @@ fn version_and_help() {
     let agents = long.strip_prefix(&version).unwrap().strip_prefix("agents inside: ").unwrap();
     assert_eq!(agents.trim() == "none", slim_program().is_none(), "{long}");
     for verb in VERBS {
-        // The -h of `du` is that of every du: sizes for people.
-        let flag = if verb == "du" { "--help" } else { "-h" };
+        // The -h of `du` and `ls` is that of every du and ls: sizes for people.
+        let flag = if ["du", "ls"].contains(&verb) { "--help" } else { "-h" };
         let (short, long) = (sandbox.ok([verb, flag]).stdout, sandbox.ok(["help", verb]).stdout);
         assert!(short.contains("Usage: carrack") && long.contains("Usage: carrack"), "{verb}: {short}{long}");
     }
@@ -361,4 +360,67 @@ fn version_and_help() {
     assert!(VERBS.iter().all(|verb| help.contains(verb)) && help.contains("Exit codes:"), "{help}");
     let nothing = sandbox.run(Vec::<String>::new());
     nothing.failed_with(2, &["Usage"]);
+}
+
+#[test]
+fn words_that_are_no_verbs_and_files_that_look_like_hosts_are_told() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a", "a");
+    sandbox.run(["lss", "a"]).failed_with(2, &["lss is no verb", "carrack ls"]);
+    sandbox.run(["remove", "a"]).failed_with(2, &["remove is no verb", "carrack rm"]);
+    sandbox.run(["help", "lss"]).failed_with(2, &["carrack ls --help"]);
+    assert!(sandbox.path("a").exists());
+    // A file of that name is a source.
+    sandbox.write("lss", "x");
+    sandbox.ok(["lss", "copied"]);
+    sandbox.write("c:olon", "x");
+    sandbox.run(["-e", "false", "c:olon", "here"]).failed_with(10, &["the host c;", "typed ./c:olon"]);
+    let quiet = sandbox.run(["-q", "-e", "false", "c:olon", "here"]);
+    assert!(!quiet.stderr.contains("./c:olon"), "{}", quiet.stderr);
+    sandbox.ok(["./c:olon", "here"]);
+    sandbox.run(["-P", "2222", "a", "b"]).failed_with(2, &["-P draws the bar, and 2222", "-e 'ssh -p 2222'"]);
+    sandbox.run(["a", "sftp://box/b"]).failed_with(2, &["type box:/b (over ssh)"]);
+}
+
+#[test]
+fn ls_is_sorted_and_verbs_tell_what_they_did_where_that_is_asked_for() {
+    let sandbox = Sandbox::new();
+    for (name, size, age) in [("b", 3, 30), ("a", 2000, 10), (".c", 1, 20)] {
+        let path = sandbox.write(format!("d/{name}"), vec![7; size]);
+        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    }
+    let listed = |words: &[&str]| sandbox.ok([&["ls"], words].concat()).stdout.replace('\n', " ");
+    assert_eq!(listed(&["d"]), ".c a b ");
+    assert_eq!(listed(&["-1a", "d"]), ".c a b ");
+    assert_eq!(listed(&["-t", "d"]), "a .c b ");
+    assert_eq!(listed(&["-tr", "d"]), "b .c a ");
+    assert_eq!(listed(&["-S", "d"]), "a b .c ");
+    assert!(listed(&["-lhS", "d"]).contains(" 2.0 KiB "), "{}", listed(&["-lhS", "d"]));
+    assert!(listed(&[]).contains("d "), "{}", listed(&[]));
+    let told = |words: &[&str], text: &str| {
+        let ran = sandbox.ok(words.iter().copied());
+        assert!(ran.stderr.contains(text), "{words:?}: {}", ran.stderr);
+    };
+    told(&["mkdir", "-v", "e"], "made: e");
+    told(&["mv", "-v", "e", "f"], "renamed: e -> f");
+    told(&["-n", "-v", "d", "copied"], "would copy: d/b");
+    told(&["rm", "-rv", "d"], "removed: d (4 items)");
+}
+
+#[test]
+fn hangup_ends_a_copy_with_a_sentence() {
+    use std::io::{BufRead, BufReader, Read};
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.carrack();
+    command.args(["-", "y"]).stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("-> y"), "{line}");
+    crate::support::process::signal(child.id(), "HUP");
+    said.read_to_string(&mut line).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(75), "{line}");
+    assert!(line.contains("the session that started this has ended"), "{line}");
 }

@@ -304,7 +304,7 @@ fn load_refuses_what_it_could_not_check() {
     let sandbox = Sandbox::new();
     let refused = |line: &[&str], word: &str| sandbox.run([&["bench", "load"], line].concat()).failed_with(2, &[word]);
     refused(&["here"], "here is no node");
-    refused(&["http://far/x"], "not a kind of location");
+    refused(&["http://far/x"], "takes no http:// addresses");
     refused(&["far", "--put=cp {local} {node}/{name}"], "nothing shows whether what was sent is there");
     refused(&["far", "--get=cp {node}/{name} {local}"], "--get needs --put");
     refused(&["far", "--put=cp {local} x"], "the line lacks {name}");

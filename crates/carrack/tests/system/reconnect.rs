@@ -386,7 +386,7 @@ fn pipes_are_not_tried_again() {
     let running = Running::start(&mut command);
     wait_until("the copy is in its midst", || carried(&scene.proxy) > before + (4 << 20));
     lose(&scene.proxy, Kind::Control, true);
-    running.end().failed_with(10, &["cannot be taken back"]);
+    running.end().failed_with(10, &["cannot be undone"]);
 }
 
 #[test]

@@ -90,7 +90,9 @@ function TimerForm({ before, endpoints, close, done }) {
     const form = new FormData(whole), text = (/** @type {string} */ name) => String(form.get(name) ?? "").trim();
     const moment = (/** @type {string} */ name) => text(name) && new Date(text(name)).toISOString();
     const task = taskOf(whole, known), start = moment("start"), until = moment("until"), runs = Number(text("runs"));
-    const schedule = { ...(by === "cron" ? { cron: text("cron"), zone: text("zone") || null } : by === "every" ? { every_seconds: Math.round(Number(text("every")) * Number(text("unit"))) } : {}),
+    // The form does not offer it.
+    const jitter = by !== "once" && before?.schedule.jitter_seconds;
+    const schedule = { ...(jitter && { jitter_seconds: jitter }), ...(by === "cron" ? { cron: text("cron"), zone: text("zone") || null } : by === "every" ? { every_seconds: Math.round(Number(text("every")) * Number(text("unit"))) } : {}),
       ...(start && { start }), ...(until && by !== "once" && { until }), ...(runs && by !== "once" && { runs }), ...(by !== "once" && { overlap: text("overlap") }) };
     if (!before) return { label: task.label ?? null, schedule, task };
     // What a form does not offer stays as the timer has it.

@@ -75,7 +75,7 @@ fn need(method: &str, path: &str) -> Option<Need> {
         ("get", "/events" | "/faults" | "/overview" | "/nodes") => Everywhere(Verb::View),
         ("post", "/tasks/acts" | "/tasks/cancel") => Any(Verb::Tasks),
         ("post", "/tasks" | "/timers") => Copy,
-        ("post", "/tasks/{id}/clone" | "/tasks/{id}/retry") => Again,
+        ("post", "/tasks/{id}/clone" | "/tasks/{id}/retry" | "/timers/{id}/run") => Again,
         ("get", "/tasks/{id}" | "/tasks/{id}/events" | "/tasks/{id}/items" | "/tasks/{id}/leftovers") => {
             Row(Verb::View)
         }

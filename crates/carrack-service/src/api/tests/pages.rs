@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::bounds::exchange;
-use super::rig::{Rig, copy, submit};
+use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
 use crate::api::openapi_json;
 use crate::client::Call;
-use crate::ledger::{TaskChange, TaskGuard};
-use crate::model::{EndVisit, ProblemCode, Role};
+use crate::ledger::{NewEvent, TaskChange, TaskGuard};
+use crate::model::{EndVisit, EventKind, ProblemCode, Role, TaskState};
 
 /// Compares what stands between two marks of a page with what belongs there, or writes it.
 #[track_caller]
@@ -76,18 +76,30 @@ fn api_page_has_a_line_for_every_code_of_a_problem() {
 #[test]
 fn operations_page_has_a_line_for_every_metric() {
     let rig = Rig::start();
-    // So that every metric has a value: a task with a fault, a refusal, a login that fails.
-    let task = submit(&rig.local(), &copy("/a", "/b")).unwrap();
+    let token = rig.token("local", None).token;
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n", token.reveal());
+    let scrape = || exchange(rig.port(), format!("{request}Connection: close\r\n\r\n").as_bytes());
+    // What happens after this one counts.
+    scrape();
+    // So that every metric has a value: a task that fails, an endpoint, a timer, a refusal, a login that fails.
+    let local = rig.local();
+    let task = submit(&local, &copy("/a", "/b")).unwrap();
+    let failure = serde_json::json!({ "failure": { "code": "no-space", "side": "destination" } });
+    let (owner, kind) = (task.owner.clone(), EventKind::Ended);
+    let ended =
+        NewEvent { kind, owner, task: Some(task.id.clone()), subject: None, text: "it failed".into(), detail: failure };
     let visit = EndVisit { host: "h".into(), faults: vec!["connection-lost".into()], ..EndVisit::default() };
-    let change = TaskChange { visits: vec![visit], ..TaskChange::default() };
-    rig.ledger.change_task(&task.id, &TaskGuard::default(), &change, &[], task.submitted).unwrap();
+    let change = TaskChange { state: Some(TaskState::Failed), visits: vec![visit], ..TaskChange::default() };
+    rig.ledger.change_task(&task.id, &TaskGuard::default(), &change, &[ended], task.submitted).unwrap();
+    submit(&local, &copy("/a", "/b")).unwrap();
+    add_endpoint(&local, &endpoint("lab", &[])).unwrap();
+    let timer = serde_json::json!({ "schedule": { "every_seconds": 3600 }, "task": copy("/a", "/b") });
+    local.call(&Call::post("/timers").body(&timer).unwrap()).unwrap();
     let viewer = rig.user("vi", Role::Viewer);
     assert!(submit(&viewer, &copy("/a", "/b")).is_err());
     let login = serde_json::json!({ "user": "nobody", "password": "wrong" });
     assert!(rig.local().call(&Call::post("/login").body(&login).unwrap()).is_err());
-    let token = rig.token("local", None).token;
-    let request = format!("GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n", token.reveal());
-    let shown = exchange(rig.port(), format!("{request}Connection: close\r\n\r\n").as_bytes());
+    let shown = scrape();
     let (_, shown) = shown.split_once("\r\n\r\n").unwrap();
     let (mut help, mut kinds, mut labels) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::<&str, BTreeSet<&str>>::new());
     for line in shown.lines() {

@@ -244,7 +244,7 @@ fn token_that_makes_no_sense_is_not_made() {
 }
 
 #[test]
-fn metrics_are_for_admins_tokens_with_their_verb_and_name_nobody() {
+fn metrics_are_for_admins_tokens_with_their_verb_and_name_no_user_and_no_path() {
     let rig = Rig::start();
     let canary = rig.user("canary-user", Role::User);
     add_endpoint(&canary, &endpoint("canary-lab", &[])).unwrap();
@@ -266,7 +266,8 @@ fn metrics_are_for_admins_tokens_with_their_verb_and_name_nobody() {
     ] {
         assert!(answer.contains(name), "{name}: {answer}");
     }
-    assert!(!answer.contains("canary"), "{answer}");
+    assert!(answer.contains("carrack_endpoint_up{endpoint=\"canary-lab\"} 1"), "{answer}");
+    assert!(!answer.contains("canary-user") && !answer.contains("canary-path"), "{answer}");
     let denied = get(rig.token("canary-user", None).token.reveal());
     assert!(denied.starts_with("HTTP/1.1 403 "), "{denied}");
     assert_eq!(status(rig.with_token(&token).get::<Listed<Task>>("/tasks")), 403);

@@ -33,6 +33,7 @@ pub fn timer(id: &str) -> Timer {
             zone: Some("Europe/Berlin".to_owned()),
             until: Some(at(1_000_000)),
             runs: Some(9),
+            jitter_seconds: Some(60),
             overlap: Overlap::Wait,
         },
         task: NewTask { timer: Some(id.to_owned()), ..request() },

@@ -1,6 +1,6 @@
 //! Flags of other programs that are typed where Carrack copies.
 
-use super::{ForeignFlag, always, ours, refused, taken_as};
+use super::{ForeignFlag, always, different, ours, refused, taken_as};
 
 /// Flags for copying. What `copy` has itself is not here.
 pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
@@ -23,6 +23,101 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     always(&["--trust-sender"], "rsync", "whatever a source claims, it reaches nothing outside the destination"),
     ours(&["--rsync-path"], "rsync", "the far side needs carrack", "--remote-path PATH"),
     taken_as(&["--info"], "rsync", "the bar shows the whole copy", "--progress"),
+    // Flags that are ours, too, and mean something else.
+    different(&["-h"], "rsync", "the help is printed; sizes are always shown with their units", ""),
+    different(
+        &["--stats"],
+        "rsync and rclone",
+        "alone it adds rsync's figures at the end; --stats=5s is a line every 5 s",
+        "",
+    ),
+    different(
+        &["--bwlimit"],
+        "rsync and rclone",
+        "a number has a unit, such as K for 1024 bytes a second",
+        "--bwlimit 1000K",
+    ),
+    different(
+        &["-P"],
+        "scp and bbcp",
+        "the bar is drawn, and no number is taken: a port of ssh is typed otherwise",
+        "-e 'ssh -p 2222'",
+    ),
+    different(
+        &["-p"],
+        "scp and globus-url-copy",
+        "special bits are kept, too; permissions and times always are; connections are typed otherwise",
+        "--streams N",
+    ),
+    different(
+        &["-A"],
+        "scp and bbcp",
+        "access control lists are kept; missing directories are always made, and ssh is started with words of yours",
+        "-e 'ssh -A'",
+    ),
+    different(
+        &["-c"],
+        "scp and bbcp",
+        "files are compared by content; what compresses is typed otherwise, and ssh is started with words of yours",
+        "-z, -e 'ssh -c CIPHER'",
+    ),
+    different(
+        &["-D"],
+        "scp and bbcp",
+        "devices and FIFOs are made; no server of files is started, and more is told otherwise",
+        "-v",
+    ),
+    different(
+        &["-i"],
+        "scp and bbcp",
+        "what changes is printed; ssh is started with words of yours",
+        "-e 'ssh -i KEY'",
+    ),
+    different(
+        &["-o"],
+        "scp and bbcp",
+        "owners are kept; ssh is started with words of yours, and files need no order",
+        "-e 'ssh -o OPTION=VALUE'",
+    ),
+    different(
+        &["-R"],
+        "scp and bbcp",
+        "paths of sources are made at the destination; bytes go straight from host to host, and a file that grows is \
+         followed otherwise",
+        "--growing follow",
+    ),
+    different(&["-X"], "scp", "extended attributes are kept; no requests of SFTP are sent", ""),
+    different(
+        &["-x"],
+        "bbcp",
+        "file systems mounted below are left out; a limit of the rate is typed otherwise",
+        "--bwlimit RATE",
+    ),
+    different(&["-a"], "bbcp", "owners, lists and attributes are kept; what was interrupted always goes on", ""),
+    different(&["-b"], "bbcp", "replaced files are kept as NAME~; buffers are chosen while the copy runs", ""),
+    different(&["-e"], "bbcp", "the command for ssh follows; each file is verified without a flag", ""),
+    different(&["-f"], "bbcp", "a rule of what is copied follows; what exists is replaced without a flag", ""),
+    different(&["-g"], "bbcp", "groups are kept; empty directories are copied without a flag", ""),
+    different(&["-I"], "bbcp", "every file is sent; a list of what to copy is named otherwise", "--files-from FILE"),
+    different(
+        &["-k"],
+        "bbcp",
+        "links to directories are followed; what has arrived is always kept and gone on with",
+        "",
+    ),
+    different(
+        &["-K"],
+        "bbcp",
+        "links to directories at the destination are kept; a name keeps its old file anyway",
+        "",
+    ),
+    different(&["-L"], "bbcp", "links are followed; what both ends measure is written otherwise", "--timeline FILE"),
+    different(&["-n"], "bbcp", "what would be copied is shown, and nothing is copied", ""),
+    different(&["-q"], "bbcp", "only errors are printed; packets are not marked", ""),
+    different(&["-u"], "bbcp", "what is newer at the destination is left; the page cache needs no flag", ""),
+    different(&["-U"], "bbcp", "access times are kept; the kernel chooses the buffers of TCP", ""),
+    different(&["-W"], "bbcp", "changed files are sent whole; the kernel chooses the buffers of TCP", ""),
+    different(&["-z"], "bbcp", "what shrinks is compressed; which side connects to the other is found out", ""),
     // Letters that mean one thing here and another there, where a value would become a source: never taken in silence.
     refused(&["-t"], "rsync and cp", "times are kept, and the last path is the destination"),
     ours(
@@ -112,14 +207,25 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     refused(&["--write-devices"], "rsync", "a device takes one file, named as the destination"),
     refused(&["--delay-updates"], "rsync", "each file gets its name as soon as it is whole and verified"),
     refused(
-        &["--partial-dir", "--temp-dir", "-T"],
+        &["--partial-dir", "--temp-dir"],
         "rsync",
         "what is not yet whole waits beside its place under a hidden name, and the next run goes on from it",
+    ),
+    refused(
+        &["-T"],
+        "rsync and scp",
+        "what is not yet whole waits beside its place, and no name that a host sends leads out of the destination",
     ),
     refused(&["-d", "--dirs", "--old-dirs", "--old-d"], "rsync", "directories are copied with all that is in them"),
     refused(&["-m", "--prune-empty-dirs"], "rsync", "empty directories are copied, too"),
     ours(&["--no-whole-file", "--no-W"], "rsync", "the blocks that differ are asked for otherwise", "--delta always"),
-    ours(&["-B", "--block-size"], "rsync", "the unit that is compared is the one that is sent", "--block SIZE"),
+    ours(&["--block-size"], "rsync", "the unit that is compared is the one that is sent", "--block SIZE"),
+    ours(
+        &["-B"],
+        "rsync and scp",
+        "the unit that is compared is the one that is sent, and ssh is started with words of yours",
+        "--block SIZE, -e 'ssh -o BatchMode=yes'",
+    ),
     refused(&["--force"], "rsync", "no file takes the place of a directory with something in it"),
     refused(
         &["--ignore-missing-args", "--delete-missing-args"],
@@ -128,7 +234,8 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ),
     ours(&["--open-noatime"], "rsync", "reading leaves access times alone where they are kept", "--atimes"),
     refused(&["-N", "--crtimes"], "rsync", "Linux lets nobody set when a file was made"),
-    refused(&["-O", "--omit-dir-times", "--omit-link-times"], "rsync", "times are kept"),
+    refused(&["--omit-dir-times", "--omit-link-times"], "rsync", "times are kept"),
+    refused(&["-O"], "rsync and scp", "times are kept, and neither scp nor SFTP is spoken"),
     refused(&["--copy-devices"], "rsync", "devices are not read"),
     refused(&["--preallocate"], "rsync", "room is reserved as a file grows"),
     ours(&["--checksum-choice", "--cc"], "rsync", "the digest is chosen otherwise", "--digest LIST"),
@@ -152,11 +259,12 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ours(&["--password-file", "--early-input"], "rsync", "a node is shown a token", "--token-file FILE"),
     refused(&["--port"], "rsync", "a node's port stands in its address: carrack://HOST:PORT/PATH"),
     ours(&["-@"], "rsync", "this letter is not taken", "--modify-window SECONDS"),
+    ours(&["--address", "--ipv4", "--ipv6"], "rsync", "connections leave from an address of yours", "--bind ADDR"),
     ours(
-        &["--address", "-4", "--ipv4", "-6", "--ipv6"],
-        "rsync",
-        "connections leave from an address of yours",
-        "--bind ADDR",
+        &["-4", "-6"],
+        "rsync and scp",
+        "ssh is started with words of yours, and data goes to the address that ssh uses",
+        "-e 'ssh -4'",
     ),
     refused(
         &["--sockopts", "--blocking-io", "--old-args", "--remote-option", "-M"],
@@ -328,8 +436,38 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
 /// Flags for tasks. What `task submit` has itself is not here.
 pub const FOREIGN_TASK_FLAGS: &[ForeignFlag] = &[
     always(&["-r", "--recursive"], "Globus", "directories are copied with all that is in them"),
+    always(&["--preserve-timestamp", "--preserve-mtime"], "Globus", "times are kept, of directories, too"),
+    always(&["--verify-checksum"], "Globus", "each file is verified"),
+    always(&["--encrypt-data"], "Globus", "all data is encrypted"),
+    always(&["--skip-activation-check"], "Globus", "no endpoint is activated"),
     taken_as(&["--perf-cc", "--perf-p"], "Globus", "all files share all data connections", "--streams N"),
     taken_as(&["--sync-level"], "Globus", "files that exist may stay", "--no-clobber, --compare, --update"),
+    ours(&["-s"], "Globus", "the level is typed in full", "--sync-level LEVEL"),
+    ours(&["--no-verify-checksum"], "Globus", "each file is verified, unless that is turned off", "--verify none"),
+    ours(&["--delete-destination-extra"], "Globus", "what the destination alone has is deleted otherwise", "--delete"),
+    ours(
+        &["--external-checksum"],
+        "Globus",
+        "digests that files must have are read from a list, and are BLAKE3",
+        "--expect-digests FILE",
+    ),
+    ours(&["--checksum-algorithm"], "Globus", "the digest is chosen otherwise", "--digest LIST"),
+    ours(&["--format", "-F", "--jmespath", "--jq"], "Globus", "programs read JSON, an object a line", "--json"),
+    different(&["--encrypt"], "Globus", "it takes tls or none; all data is encrypted without it", ""),
+    different(&["--notify"], "Globus", "it takes ends, such as succeeded,failed", ""),
+    different(
+        &["--dry-run"],
+        "Globus",
+        "what would be copied is counted, and how long it may take; a preview compares both places",
+        "carrack task preview",
+    ),
+    refused(&["--no-recursive"], "Globus", "what is named is copied with all that is in it"),
+    refused(
+        &["--source-local-user", "--destination-local-user"],
+        "Globus",
+        "the account at a place is that of its node, or the one that ssh logs in to",
+    ),
+    refused(&["--map-http-status"], "Globus", "exit codes are those of carrack --help"),
     refused(&["--perf-pp"], "Globus", "small files travel in bundles, and no command waits for another"),
     refused(&["--perf-udt"], "Globus", "data travels over TCP"),
 ];

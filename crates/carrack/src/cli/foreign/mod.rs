@@ -6,8 +6,9 @@ mod bbcp;
 mod copying;
 #[cfg(feature = "terminal")]
 mod globus_url_copy;
+mod misread;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use carrack_core::duration::parse_duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -31,6 +32,8 @@ pub enum ForeignEffect {
     Ours(&'static str),
     /// It is refused: nothing does that.
     Refused,
+    /// A flag of ours has this name and does what the reason says; these words of ours do what theirs does.
+    Different(&'static str),
 }
 
 /// A flag of another program.
@@ -123,6 +126,15 @@ const fn taken_as(
     ForeignFlag { names, whose, follows: Follows::Nothing, effect: ForeignEffect::Taken(ours), why }
 }
 
+const fn different(
+    names: &'static [&'static str],
+    whose: &'static str,
+    why: &'static str,
+    ours: &'static str,
+) -> ForeignFlag {
+    ForeignFlag { names, whose, follows: Follows::Nothing, effect: ForeignEffect::Different(ours), why }
+}
+
 const fn refused(names: &'static [&'static str], whose: &'static str, why: &'static str) -> ForeignFlag {
     ForeignFlag { names, whose, follows: Follows::Nothing, effect: ForeignEffect::Refused, why }
 }
@@ -164,13 +176,10 @@ pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Op
         Some(CommandError::usage(format!("--stats: the time is joined to it: --stats={time}")))
     });
     let before_paths = arguments.split(|argument| argument == "--").next().unwrap_or_default();
-    let key = before_paths.windows(2).find(|pair| pair[0] == "-i" && is_key(&pair[1])).map(|pair| {
-        let named = pair[1].display();
-        CommandError::usage(format!("-i prints what changes, and {named} would be copied: a key is an option of ssh"))
-            .hint("-e 'ssh -i KEY'")
-            .hint("to copy it: --itemize-changes in place of -i")
-    });
-    if let Some(misread) = apart.or(key).filter(|_| !table.is_empty()) {
+    let misread = || before_paths.windows(2).find_map(|pair| misread::value_of_theirs(&pair[0], &pair[1]));
+    // Tasks have none of these letters.
+    let misread = apart.or_else(|| std::ptr::eq(table, FOREIGN_FLAGS).then(misread).flatten());
+    if let Some(misread) = misread.filter(|_| !table.is_empty()) {
         return Some(misread);
     }
     let row_of = |typed: &str| row_of(table, typed);
@@ -183,24 +192,51 @@ pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Op
         (Some(word), _) => word,
         (None, Err(refusal)) if refusal.kind() == ErrorKind::UnknownArgument => {
             let Some(ContextValue::String(unknown)) = refusal.get(ContextKind::InvalidArg) else { return None };
-            row_of(unknown)?
+            row_of(unknown).or_else(|| row_of_bbcp(table, unknown)).or_else(|| row_of_copying(table, unknown))?
         }
         (None, _) => return None,
     };
+    // What a copy does is not what a task does.
+    if std::ptr::eq(table, FOREIGN_TASK_FLAGS) && row_of_copying(table, name).is_some() {
+        return Some(CommandError::usage(format!(
+            "{name} is a flag of {}, and tasks have none of this name",
+            row.whose
+        )));
+    }
     let error = CommandError::usage(format!("{name} is a flag of {}: here, {}", row.whose, row.why));
     Some(match row.effect {
         ForeignEffect::Ours(ours) => error.hint(ours),
         // The row is of a line of that program's own.
-        ForeignEffect::Taken(ours) if row.whose == GLOBUS_URL_COPY => {
+        ForeignEffect::Taken(ours) if matches!(row.whose, GLOBUS_URL_COPY | BBCP) => {
             let error = if ours.is_empty() { error } else { error.hint(ours) };
             error.hint("carrack names DIR makes a link of that name, which takes its lines")
         }
-        ForeignEffect::Always | ForeignEffect::Taken(_) | ForeignEffect::Refused => error,
+        ForeignEffect::Different(ours) if !ours.is_empty() => error.hint(ours),
+        ForeignEffect::Always | ForeignEffect::Taken(_) | ForeignEffect::Refused | ForeignEffect::Different(_) => error,
     })
 }
 
-/// The name that rows of lines of globus-url-copy have.
+/// The names that rows of lines of these programs have.
 const GLOBUS_URL_COPY: &str = "globus-url-copy";
+const BBCP: &str = "bbcp";
+
+/// What a copy says of a flag that a task lacks.
+fn row_of_copying(table: &[ForeignFlag], typed: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+    let is_task = std::ptr::eq(table, FOREIGN_TASK_FLAGS);
+    row_of(FOREIGN_FLAGS, typed).filter(|(name, _)| is_task && table.iter().all(|row| !row.names.contains(name)))
+}
+
+/// A flag of bbcp, where Carrack copies and has none of this name.
+#[cfg(feature = "terminal")]
+fn row_of_bbcp(table: &[ForeignFlag], typed: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+    row_of(BBCP_FLAGS, typed).filter(|_| std::ptr::eq(table, FOREIGN_FLAGS))
+}
+
+/// The slim program knows none.
+#[cfg(not(feature = "terminal"))]
+fn row_of_bbcp(_: &[ForeignFlag], _: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+    None
+}
 
 /// A word of globus-url-copy, where Carrack copies. Shorter ones are letters of ours, too: `-vb`, `-rp`.
 #[cfg(feature = "terminal")]
@@ -213,13 +249,6 @@ fn row_of_globus_url_copy(table: &[ForeignFlag], typed: &str) -> Option<(&'stati
 #[cfg(not(feature = "terminal"))]
 fn row_of_globus_url_copy(_: &[ForeignFlag], _: &str) -> Option<(&'static str, &'static ForeignFlag)> {
     None
-}
-
-/// Whether a word looks like the key that scp takes there.
-fn is_key(word: &OsStr) -> bool {
-    let word = word.to_string_lossy();
-    let (directory, name) = word.rsplit_once('/').unwrap_or(("", &word));
-    directory.ends_with(".ssh") || name.starts_with("id_") || name.ends_with(".pem")
 }
 
 /// clap's tip would have a flag that it does not know copied as a file. Whoever means a file is told how it is typed.
@@ -263,11 +292,13 @@ mod tests {
 
     /// The verb's own flags.
     fn flags_of(verb: &[&str]) -> Vec<Arg> {
-        let mut tree = whole_tree();
+        let (mut tree, mut flags) = (whole_tree(), Vec::new());
         for word in verb {
             tree = tree.find_subcommand(word).unwrap().clone();
+            // What holds for all below stands above.
+            flags.extend(tree.get_arguments().cloned());
         }
-        tree.get_arguments().cloned().collect()
+        flags
     }
 
     #[test]
@@ -276,6 +307,13 @@ mod tests {
             let (mut seen, own) = (BTreeSet::new(), flags_of(verb));
             for (row, name) in table.iter().flat_map(|row| row.names.iter().map(move |name| (row, *name))) {
                 assert!(seen.insert(name), "{name} stands twice");
+                if let ForeignEffect::Different(_) = row.effect {
+                    let is_it = |flag: &&Arg| {
+                        flag.get_long() == name.strip_prefix("--") || flag.get_short() == name.chars().nth(1)
+                    };
+                    assert!(own.iter().any(|flag| is_it(&flag) && !flag.is_hide_set()) || name == "-h", "{name}");
+                    continue;
+                }
                 if let ForeignEffect::Taken(_) = row.effect {
                     let flag = own.iter().find(|flag| flag.get_long() == name.strip_prefix("--"));
                     assert!(flag.is_some_and(Arg::is_hide_set), "{name}");
@@ -294,7 +332,8 @@ mod tests {
 
     fn check_all_are_answered(flags: &str) {
         for flag in flags.lines() {
-            let words = flag.strip_suffix('=').map_or(vec![flag], |flag| vec![flag, "1"]);
+            let value = |value| if value == "" { "1" } else { value };
+            let words = flag.split_once('=').map_or(vec![flag], |(flag, given)| vec![flag, value(given)]);
             for verb in ["copy", "sync"] {
                 let words = [&["carrack", verb][..], &words, &["a", "b"]].concat();
                 let line: Vec<OsString> = words.iter().map(OsString::from).collect();
@@ -309,6 +348,53 @@ mod tests {
     #[test]
     fn each_flag_of_rsync_is_answered() {
         check_all_are_answered(include_str!("../../../tests/golden/rsync-3.5-flags.txt"));
+    }
+
+    /// Each flag of scp of OpenSSH 9.2 is ours, is taken, or is answered by its row; and what follows it there is never
+    /// a source.
+    #[test]
+    fn each_flag_of_scp_is_answered() {
+        let flags = include_str!("../../../tests/golden/scp-9.2-flags.txt");
+        check_all_are_answered(flags);
+        for (flag, value) in flags.lines().filter_map(|line| line.split_once('=')) {
+            let error = refusal(&["copy"], &[flag, value, "a", "b"]).expect_err("a flag of scp");
+            assert!(!error.hints.is_empty(), "{flag}: {error}");
+        }
+    }
+
+    /// Each flag of bbcp has a row where Carrack copies, or means the same there.
+    #[cfg(feature = "terminal")]
+    #[test]
+    fn each_flag_of_bbcp_is_answered_where_carrack_copies() {
+        let own = flags_of(&["copy"]);
+        let same = |name: &str| {
+            matches!(name, "-p" | "-r" | "-v" | "-h" | "--help")
+                || own.iter().any(|arg| arg.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long)))
+        };
+        for name in BBCP_FLAGS.iter().flat_map(|row| row.names).filter(|name| !same(name)) {
+            if row_of(FOREIGN_FLAGS, name).is_some() {
+                continue;
+            }
+            let error = refusal(&["copy"], &[name, "a", "b"]).expect_err(name);
+            assert!(error.failure.why.starts_with(&format!("{name} is a flag of bbcp: here, ")), "{error}");
+        }
+    }
+
+    /// Each flag of `globus transfer` is one of a task, is taken, or is answered by its row.
+    #[cfg(feature = "service")]
+    #[test]
+    fn each_flag_of_globus_is_answered_where_a_task_is_submitted() {
+        for flag in include_str!("../../../tests/golden/globus-transfer-flags.txt").lines() {
+            let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
+            let value = value.map(|value| if value.is_empty() { "1" } else { value });
+            let line = ["carrack", "task", "submit", name].into_iter().chain(value).chain(["@a:/x", "@b:/y"]);
+            let line: Vec<OsString> = line.map(OsString::from).collect();
+            let parsed = whole_tree().try_get_matches_from(&line);
+            let is_unknown = parsed.as_ref().is_err_and(|why| why.kind() == ErrorKind::UnknownArgument);
+            assert!(!is_unknown || explain(&parsed, &line).is_some(), "{flag}");
+        }
+        let told = refusal(&["task", "submit"], &["--sparse", "@a:/x", "@b:/y"]).expect_err("no flag of tasks");
+        assert_eq!(told.failure.why, "--sparse is a flag of rsync, and tasks have none of this name");
     }
 
     /// Each flag that rclone 1.60 has for all its verbs is ours, is taken, or is answered by its row.
@@ -338,14 +424,19 @@ mod tests {
                 None => own.iter().any(|arg| arg.get_short() == word.chars().nth(1)),
             };
             for row in table {
-                let (ForeignEffect::Ours(ours) | ForeignEffect::Taken(ours)) = row.effect else { continue };
+                let (ForeignEffect::Ours(ours) | ForeignEffect::Taken(ours) | ForeignEffect::Different(ours)) =
+                    row.effect
+                else {
+                    continue;
+                };
                 // Another verb may be what does it.
                 let other = ours.strip_prefix("carrack ").unwrap_or_default();
                 let is_verb = |word: &&str| !word.starts_with('-') && !word.starts_with(char::is_uppercase);
                 let other: Vec<&str> = other.split(' ').take_while(is_verb).collect();
                 let own = flags_of(if ours.starts_with("carrack ") { &other } else { verb });
-                let words = ours.split([' ', ',', '\'']).filter(|word| word.starts_with('-'));
-                for word in words.take_while(|word| !matches!(*word, "-F" | "-J" | "-i" | "-o")) {
+                // What is quoted is for ssh, or a rule.
+                let plain = ours.split('\'').step_by(2).flat_map(|part| part.split([' ', ',']));
+                for word in plain.filter(|word| word.starts_with('-') && word.len() > 1) {
                     assert!(known(&own, word), "{ours}");
                 }
             }

@@ -293,7 +293,7 @@ pub fn refused(error: Error) -> CommandError {
     let failure = |code, why: String| Failure::new(code, Side::Command, why);
     match error {
         Error::Stopped => match carrack_sys::signal::stop_requested() {
-            Some(carrack_sys::signal::StopSignal::Terminate) => {
+            Some(carrack_sys::signal::StopSignal::Terminate | carrack_sys::signal::StopSignal::Hangup) => {
                 failure(ErrorCode::Terminated, "terminated".to_owned()).into()
             }
             _ => failure(ErrorCode::Interrupted, "interrupted".to_owned()).into(),

@@ -2,12 +2,12 @@
 
 mod asking;
 mod checks;
+mod examples;
 pub mod options;
 mod signing;
 
 pub use options::{command, sync_command};
 
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use crate::command::context::context;
 use crate::command::copy::asking::TerminalAsker;
 use crate::command::copy::signing::Signing;
 use crate::error::CommandError;
-use crate::output::{Output, OutputOptions, stream};
+use crate::output::{Output, OutputOptions, question, stream};
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
@@ -31,8 +31,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
 /// Runs the verb `sync`.
 pub fn sync(flags: &Flags) -> Result<u8, CommandError> {
     let (request, output) = options::sync(flags)?;
-    let is_watched = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let asks = is_watched && !output.quiet && !output.json && !options::is_agreed(flags);
+    let asks = question::is_watched() && !output.quiet && !output.json && !options::is_agreed(flags);
     run_as((request, output), options::silence(flags)?, asks, "sync")
 }
 

@@ -26,6 +26,7 @@ use crate::cli::option_flags;
 use crate::cli::ports::parse_ports;
 use crate::cli::relative::{RELATIVE, RelativeSources, check_asked_of_sources};
 use crate::command::copy::checks::{check_deletion, check_places, check_removal, check_standard_output};
+use crate::command::copy::examples;
 use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
@@ -199,6 +200,7 @@ pub fn sync_command() -> Command {
     let deletion = option_flags::deletion().chain([YES.arg()]);
     let verb = shared("sync", deletion.map(|arg| arg.help_heading("Deletion")));
     verb.about("Make a directory like another: send what is new or changed, and delete on request")
+        .after_help(examples::SYNC)
         .override_usage("carrack sync [OPTIONS] SRC DST")
         .arg(LOCATIONS.arg().help("What to copy, and where it goes; SRC/ means what is in SRC"))
 }
@@ -208,6 +210,7 @@ pub fn command() -> Command {
     let verb = shared("copy", std::iter::empty());
     verb.visible_alias("cp")
         .about("Copy files and trees; the same as `carrack SRC... DST`")
+        .after_help(examples::COPY)
         .override_usage("carrack [copy] [OPTIONS] SRC... DST")
         .arg(LOCATIONS.arg().help("What to copy; the last is where it goes"))
 }

@@ -103,7 +103,8 @@ impl OldLine {
     fn take(&mut self, row: &'static ForeignFlag, typed: String, value: Option<Vec<u8>>) -> Result<(), LineError> {
         let ours = match row.effect {
             ForeignEffect::Ours(ours) => Some(ours),
-            ForeignEffect::Refused => None,
+            // No line of a program has flags of another meaning than its own.
+            ForeignEffect::Refused | ForeignEffect::Different(_) => None,
             ForeignEffect::Always | ForeignEffect::Taken(_) => {
                 self.flags.push(GivenFlag { row, typed, value });
                 return Ok(());

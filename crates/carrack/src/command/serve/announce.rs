@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::output::lines::Lines;
 use crate::output::{self, json as objects};
-use carrack_core::location::DEFAULT_PORT;
+use carrack_core::location::{DEFAULT_PORT, check_endpoint_name};
 
 /// What the node's users have to know.
 pub struct Announcement {
@@ -114,8 +114,9 @@ fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
         lines.push(format!("to copy to here: carrack{flag} PATH 'carrack://{address}/{fingerprint}'"));
     }
     if cfg!(feature = "service") {
+        let name = endpoint_name(&facts.root, host);
         lines.push(format!(
-            "to name it in a service: carrack endpoint add NAME 'carrack://{address}/{fingerprint}'{flag}"
+            "to name it in a service: carrack endpoint add {name} 'carrack://{address}/{fingerprint}'{flag}"
         ));
     }
     if let Some(service) = &facts.service {
@@ -124,9 +125,20 @@ fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
         lines.push(format!("service state {}", shown(&service.state)));
         lines.push(format!("service socket {socket}"));
         lines.push(format!("service {}", service_address(host, facts.address.port(), service)));
+        let login = shell_word(&service_address(host, facts.address.port(), service));
+        lines.push(format!("to log in from elsewhere: carrack login --service {login} USER"));
+        lines.push(
+            "the node's fingerprint stands behind carrack:// addresses, the service's behind https://".to_owned(),
+        );
         lines.push(format!("to submit a task: carrack task submit{named} SRC DST"));
     }
     lines
+}
+
+/// What an endpoint at this node may be called: as its root, or else as its host.
+fn endpoint_name(root: &Path, host: &str) -> String {
+    let last = root.file_name().map(|name| name.as_bytes()).unwrap_or_default();
+    [last, host.as_bytes()].into_iter().find_map(|name| check_endpoint_name(name).ok()).unwrap_or("NAME").to_owned()
 }
 
 /// An address for a URL, whose port is always named: browsers have another default.
@@ -188,7 +200,7 @@ mod tests {
         let text = lines(&facts("[::]:99", None), true, "box");
         assert_eq!(
             text.last(),
-            Some(&format!("to name it in a service: carrack endpoint add NAME 'carrack://box:99/{pin}'"))
+            Some(&format!("to name it in a service: carrack endpoint add data 'carrack://box:99/{pin}'"))
         );
         assert!(text[3].contains("whoever"));
         assert!(text[4].contains("carrack 'carrack://box:99/PATH#"), "{}", text[4]);
@@ -209,6 +221,11 @@ mod tests {
         assert_eq!(text.last().map(String::as_str), Some("to submit a task: carrack task submit SRC DST"));
         let line = objects::object("serving", SystemTime::UNIX_EPOCH, fields(&facts, false));
         assert_eq!(crate::json_schema::Schema::published().check(&line), Ok(()));
+        let login = format!(
+            "to log in from elsewhere: carrack login --service 'https://box:7420#sha256:{}' USER",
+            "cd".repeat(32)
+        );
+        assert!(text.contains(&login), "{text:?}");
         let facts = Announcement { service: Some(service(false)), ..facts };
         let text = lines(&facts, false, "box");
         assert!(text.iter().any(|line| line.ends_with("--service /state/service/service.sock SRC DST")), "{text:?}");
@@ -220,6 +237,15 @@ mod tests {
         for line in &text[4..] {
             let location = line.split('\'').nth(1).expect("quoted");
             assert!(parse_location(location.as_bytes()).is_ok(), "{location}");
+        }
+    }
+
+    #[test]
+    fn endpoint_is_named_as_its_root_or_its_host() {
+        for (root, host, name) in
+            [("/data/run42", "box", "run42"), ("/", "box", "box"), ("/my data", "box", "box"), ("/", "[::1]", "NAME")]
+        {
+            assert_eq!(endpoint_name(Path::new(root), host), name, "{root}");
         }
     }
 

@@ -78,6 +78,7 @@ const JSON: Switch = Switch::new("json", "Print the start-up lines as JSON");
 /// What clap knows of it.
 pub fn command() -> Command {
     let verb = Command::new("serve")
+        .version(super::tree::version())
         .about("Serve a directory of this host as a node, and managed transfers, on one port")
         .after_help(
             "It prints the commands to copy from and to here, and serves until Ctrl-C stops it. Where XDG_STATE_HOME is set, \

@@ -7,10 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::path::display_bytes;
 use carrack_core::request::Reach;
 use carrack_engine::node::{NodeHandle, NodeLog};
+use carrack_engine::secrets::{Unread, read_secret};
 use carrack_service::api::CertificateFiles;
-use carrack_service::operate::log::LogFormat;
+use carrack_service::model::{Notice, Secret};
+use carrack_service::operate::log::{LogFormat, LogLevel};
+use carrack_service::operate::notify::NotifyConfig;
 use carrack_service::operate::{Config, Operation, OwnNode, StartError, log, systemd};
 use carrack_service::service::Settings as ServiceSettings;
 use clap::{ArgAction, Command};
@@ -22,6 +26,7 @@ use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
 use crate::cli::flag::Value;
 use crate::cli::flags::Flags;
 use crate::cli::settings::Settings;
+use crate::cli::words::split_words;
 use crate::command::context::{context, stop};
 use crate::directories::config_directory;
 use crate::doctor::endpoint;
@@ -75,6 +80,26 @@ const KEEP_EVENTS: Value<Duration> =
     Value::new("keep-events", "TIME", parse_duration, "How long events are kept [default: 90d]");
 const LOG_FORMAT: Value<LogFormat> =
     Value::new("log-format", "text|json", parse_format, "Form of the log, on standard error [default: text]");
+const LOG_LEVEL: Value<LogLevel> = Value::word("log-level", "LEVEL", LogLevel::ALL, "[default: info]");
+const NOTIFY_COMMAND: Value<Vec<String>> = Value::new(
+    "notify-command",
+    "COMMAND",
+    parse_program,
+    "Program, with its arguments, that is run when a task or timer ends; it gets the event as JSON on standard input. \
+     Its path is absolute; quotes keep spaces, no shell reads it [default: none]",
+);
+const NOTIFY_ENDS: Value<Notice> = Value::new(
+    "notify-ends",
+    "LIST",
+    Notice::parse,
+    "Ends that it is run for, of tasks without --notify: succeeded, failed, partial, cancelled; with failed, also \
+     left-out and last runs of timers [default: failed,partial]",
+);
+const NOTIFY_KEY: Value<Vec<u8>> = Value::path(
+    "notify-key",
+    "FILE",
+    "File with a secret: the program gets the HMAC-SHA256 of the event's JSON in the variable CARRACK_SIGNATURE",
+);
 
 /// Keys of `carrack.toml`. Each stands for a flag.
 pub const KEYS: &[ConfigKey] = &[
@@ -99,7 +124,11 @@ pub const KEYS: &[ConfigKey] = &[
     key("service", "worker_nice", "worker-nice", ValueKind::One, "0"),
     key("service", "keep_tasks", "keep-tasks", ValueKind::One, "for ever"),
     key("service", "keep_events", "keep-events", ValueKind::One, "90d"),
+    key("notify", "command", "notify-command", ValueKind::One, "none"),
+    key("notify", "ends", "notify-ends", ValueKind::Several, "failed, partial"),
+    key("notify", "key_file", "notify-key", ValueKind::One, "none"),
     key("log", "format", "log-format", ValueKind::One, "text"),
+    key("log", "level", "log-level", ValueKind::One, "info"),
 ];
 
 const fn key(
@@ -129,9 +158,12 @@ pub fn with_flags(verb: Command) -> Command {
         WORKER_NICE.arg(),
         KEEP_TASKS.arg(),
         KEEP_EVENTS.arg(),
+        NOTIFY_COMMAND.arg(),
+        NOTIFY_ENDS.arg().action(ArgAction::Append),
+        NOTIFY_KEY.arg(),
     ];
     verb.args(flags.map(|flag| flag.help_heading("Service").conflicts_with(NODE_ONLY.name)))
-        .args([CONFIG.arg(), LOG_FORMAT.arg()].map(|flag| flag.help_heading("Operation")))
+        .args([CONFIG.arg(), LOG_FORMAT.arg(), LOG_LEVEL.arg()].map(|flag| flag.help_heading("Operation")))
 }
 
 /// The flags with the configuration file behind them: the one that is named, else the first of the usual ones.
@@ -169,6 +201,9 @@ pub fn read_settings_at<'a>(
 pub fn check_values(settings: &Settings) -> Result<(), CommandError> {
     super::check_node_values(settings)?;
     settings.get(&LOG_FORMAT)?;
+    settings.get(&LOG_LEVEL)?;
+    settings.get(&NOTIFY_COMMAND)?;
+    settings.all(&NOTIFY_ENDS)?;
     settings.all(&PROXY)?;
     settings.all(&NAME)?;
     service_settings(settings)?;
@@ -180,7 +215,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let settings = read_settings(flags)?;
     // Before anything is made or listens.
     check_values(&settings)?;
-    log::start(settings.get(&LOG_FORMAT)?.unwrap_or_default(), false);
+    log::start(settings.get(&LOG_FORMAT)?.unwrap_or_default(), settings.get(&LOG_LEVEL)?.unwrap_or_default());
     carrack_sys::signal::install_reload();
     let inherited = carrack_sys::inherited::listeners()
         .map_err(|error| CommandError::file("cannot use", b"the sockets that were handed over", &error))?;
@@ -265,6 +300,7 @@ fn start_service(
         proxies: settings.all(&PROXY)?,
         program,
         settings: service_settings(settings)?,
+        notify: notify(settings)?,
         context: context(),
         reach: Reach { push, ..Reach::default() },
         examine: Arc::new(endpoint::checks),
@@ -279,6 +315,32 @@ fn certificate(settings: &Settings) -> Result<Option<CertificateFiles>, CommandE
         _ => Err(CommandError::usage("a certificate and its key are named together: tls_certificate and tls_key")),
     }
 }
+
+/// Who is told what has ended.
+fn notify(settings: &Settings) -> Result<NotifyConfig, CommandError> {
+    let key = path_of(settings, &NOTIFY_KEY)?.map(|path| {
+        let shown = display_bytes(path.as_os_str().as_encoded_bytes()).to_string();
+        let refused = |why: &str| CommandError::usage(format!("notify.key_file: {shown}: {why}"));
+        let bytes = read_secret(&path, NOTIFY_KEY_BYTES, |_| None).map_err(|unread| match unread {
+            Unread::Absent => refused("there is no such file"),
+            Unread::Foreign(why) | Unread::Unfit(why) => refused(&why),
+        })?;
+        let text = String::from_utf8(bytes).map_err(|_| refused("it is no text"))?;
+        match text.trim() {
+            "" => Err(refused("it is empty")),
+            key => Ok(Secret::new(key)),
+        }
+    });
+    let ends = settings.all(&NOTIFY_ENDS)?;
+    Ok(NotifyConfig {
+        command: settings.get(&NOTIFY_COMMAND)?.unwrap_or_default(),
+        ends: if ends.is_empty() { vec![Notice::Failed, Notice::Partial] } else { ends },
+        key: key.transpose()?,
+    })
+}
+
+/// The most that a key of notices has.
+const NOTIFY_KEY_BYTES: usize = 4096;
 
 fn service_settings(settings: &Settings) -> Result<ServiceSettings, CommandError> {
     let mut chosen = ServiceSettings::default();
@@ -353,6 +415,15 @@ fn reload(operation: Option<&Operation>, flags: &Flags) {
 
 fn parse_most(text: &str) -> Result<u32, String> {
     text.parse().ok().filter(|most| *most > 0).ok_or_else(|| format!("{text:?} is not a number from 1 on"))
+}
+
+/// A program by its path: whoever starts the service may have another search path.
+fn parse_program(text: &str) -> Result<Vec<String>, String> {
+    let words = split_words(text)?;
+    match words.first() {
+        Some(program) if program.starts_with('/') => Ok(words),
+        _ => Err(format!("{text:?} does not begin with the absolute path of a program")),
+    }
 }
 
 fn parse_name(text: &str) -> Result<String, String> {

@@ -3,6 +3,7 @@
 mod config;
 mod faults;
 mod state;
+mod status;
 mod token;
 mod user;
 
@@ -18,18 +19,20 @@ Examples:
   carrack service user add ada --password         the password is asked for
   carrack service user add bob --account bob      bob's account of this host is bob
   carrack service token create --label backup --verbs tasks,read,write --endpoint lab --endpoint archive
+  carrack service status
   carrack service backup ledger.backup
   carrack service config show --origin";
 
 /// What clap knows of it.
 pub fn command() -> Command {
     Command::new("service")
-        .about("Managed transfers: users, tokens, backup, configuration and faults of a service")
+        .about("Managed transfers: status, users, tokens, backup, configuration and faults of a service")
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .args([JSON.arg().global(true), service::arg()])
-        .subcommands([user::command(), token::command(), config::command(), faults::command()])
+        .arg(JSON.arg().global(true))
+        .args(service::args())
+        .subcommands([status::command(), user::command(), token::command(), config::command(), faults::command()])
         .subcommands(state::commands())
 }
 
@@ -39,6 +42,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         return Err(CommandError::usage("service needs another word: see carrack service --help"));
     };
     match what {
+        "status" => status::run(&flags),
         "user" => user::run(&flags),
         "token" => token::run(&flags),
         "config" => config::run(&flags),

@@ -37,7 +37,7 @@ pub fn commands() -> [Command; 3] {
             "Tasks that move or delete, and have not ended by the backup, wait until somebody resumes them: they may have\n\
              been carried out since.",
         ),
-        of("check", "Look the ledger and the journals over; exit code 1 where something is wrong"),
+        of("check", "Check the database and the journals; exit code 1 on any fault"),
     ]
 }
 

@@ -16,7 +16,7 @@ use crate::exit;
 use crate::managed::identifier::{Identified, identifier};
 use crate::managed::service::Service;
 use crate::managed::show;
-use crate::managed::table::AlignedRows;
+use crate::managed::table::{AlignedRows, CSV, TOKEN_CSV};
 use crate::output::lines::Lines;
 use crate::output::say;
 use carrack_core::duration::parse_timeout;
@@ -64,7 +64,10 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommands([
             create,
-            Command::new("list").visible_alias("ls").about("List tokens; none is shown").arg(USER.arg()),
+            Command::new("list")
+                .visible_alias("ls")
+                .about("List tokens; none is shown")
+                .args([USER.arg(), CSV.arg().conflicts_with(JSON.name)]),
             Command::new("revoke")
                 .visible_alias("rm")
                 .about("Revoke tokens; work under way with them ends within seconds")
@@ -93,16 +96,25 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             }
         }
         "list" => {
-            let mut table = AlignedRows::new(show::TOKEN_HEADINGS);
+            let (csv, mut table) = (flags.has(&CSV), AlignedRows::new(show::TOKEN_HEADINGS));
+            if csv {
+                out.line(TOKEN_CSV.headings().as_bytes());
+            }
             let path = match flags.get(&USER)? {
                 Some(user) => with_query("/tokens", &[("user", &user)]),
                 None => "/tokens".to_owned(),
             };
             // A user's tokens are few: they come all at once.
             for row in service.get::<Listed<TokenRow>>(&path)?.items {
-                if json { out.json(&told::object("service-token", &row)) } else { table.row(show::token_row(&row)) }
+                if json {
+                    out.json(&told::object("service-token", &row));
+                } else if csv {
+                    out.line(TOKEN_CSV.line(&row).as_bytes());
+                } else {
+                    table.row(show::token_row(&row));
+                }
             }
-            if !json && !table.write(&mut out) {
+            if !json && !csv && !table.write(&mut out) {
                 say("there are no tokens");
             }
         }

@@ -13,7 +13,7 @@ use crate::command::task::told;
 use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::{Service, keep, node_of};
-use crate::managed::table::AlignedRows;
+use crate::managed::table::{AlignedRows, CSV, USER_CSV};
 use crate::managed::{secret, show};
 use crate::output::lines::Lines;
 use crate::output::say;
@@ -29,7 +29,7 @@ const ACCOUNT: Value<u32> = Value::new(
 const PASSWORD: Switch =
     Switch::new("password", "Set a password; it is read from the terminal, or from standard input");
 const NO_ACCOUNT: Switch = Switch::new("no-account", "No account of the service's host is this user");
-const DISABLE: Switch = Switch::new("disable", "Let them in no more; their sessions end, and their work is cancelled");
+const DISABLE: Switch = Switch::new("disable", "Disable the user, end their sessions, cancel their tasks");
 const ENABLE: Switch = Switch::new("enable", "Let them in again");
 
 /// What clap knows of it.
@@ -50,7 +50,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommands([
             add,
-            Command::new("list").visible_alias("ls").about("List the users"),
+            Command::new("list").visible_alias("ls").about("List the users").arg(CSV.arg().conflicts_with(JSON.name)),
             edit,
             Command::new("password").about("Change your own password; your sessions end elsewhere").after_help(
                 "The password until now and the new one are read from the terminal, or from standard input, a line each;\n\
@@ -83,13 +83,22 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             tell(&mut out, json, &user);
         }
         "list" => {
-            let mut table = AlignedRows::new(show::USER_HEADINGS);
+            let (csv, mut table) = (flags.has(&CSV), AlignedRows::new(show::USER_HEADINGS));
+            if csv {
+                out.line(USER_CSV.headings().as_bytes());
+            }
             // The route has no pages: it takes neither a limit nor a cursor.
             let users: Listed<User> = service.get("/users")?;
             for user in users.items {
-                if json { out.json(&told::object("user", &user)) } else { table.row(show::user_row(&user)) }
+                if json {
+                    out.json(&told::object("user", &user));
+                } else if csv {
+                    out.line(USER_CSV.line(&user).as_bytes());
+                } else {
+                    table.row(show::user_row(&user));
+                }
             }
-            if !json {
+            if !json && !csv {
                 table.write(&mut out);
             }
         }

@@ -44,7 +44,7 @@ pub fn commands() -> [Command; 6] {
         .args(deadline())
         .arg(PRIORITY.arg());
     [
-        many("pause", "Have tasks wait; a transfer under way ends where it is"),
+        many("pause", "Pause tasks; a running transfer stops, and can be resumed"),
         many(
             "resume",
             "Have paused tasks go on where they stopped; one that a guard has paused does what its plan shows",

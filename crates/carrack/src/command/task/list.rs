@@ -15,7 +15,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::Service;
 use crate::managed::show;
-use crate::managed::table::AlignedRows;
+use crate::managed::table::{AlignedRows, CSV, TASK_CSV};
 use crate::output::lines::Lines;
 use crate::output::say;
 
@@ -24,7 +24,6 @@ const ALL: Switch = Switch::new("all", "All of them");
 
 const ITEM_STATE: Value<ItemState> =
     Value::word("state", "STATE", ItemState::ALL, "Only items in this state [default: all]");
-const CSV: Switch = Switch::new("csv", "Write values separated by commas, with headings");
 const PAIR: Value<u64> = Value::new("pair", "N", parse_event, "Of which pair of the task, from 0 [default: 0]");
 const SINCE_EVENT: Value<u64> =
     Value::new("since", "N", parse_event, "Only events after the one with this number [default: 0]");
@@ -38,7 +37,7 @@ pub fn commands() -> [Command; 5] {
         .arg(STATE.arg().action(ArgAction::Append))
         .args([LABEL.arg(), ENDPOINT.arg(), USER.arg().alias("owner"), TIMER.arg(), CAUSE.arg(), SINCE.arg()])
         .arg(BEFORE.arg())
-        .args([LIMIT.arg(), ALL.arg().conflicts_with(LIMIT.name)]);
+        .args([LIMIT.arg(), ALL.arg().conflicts_with(LIMIT.name), CSV.arg().conflicts_with(JSON.name)]);
     let show = Command::new("show").about("Show tasks in full").arg(TASKS.arg().required(true));
     let items = Command::new("items")
         .about("List what became of the items of a task, of any number")
@@ -58,7 +57,7 @@ pub fn commands() -> [Command; 5] {
 
 /// Runs `list`.
 pub fn list(flags: &Flags) -> Result<u8, CommandError> {
-    let json = flags.has(&JSON);
+    let (json, csv) = (flags.has(&JSON), flags.has(&CSV));
     let mut query: Vec<(&str, String)> = Vec::new();
     let states = flags.all(&STATE)?;
     if !states.is_empty() {
@@ -78,6 +77,9 @@ pub fn list(flags: &Flags) -> Result<u8, CommandError> {
     let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, &value[..])).collect();
     let mut out = Lines::stdout(json);
     let mut table = AlignedRows::new(show::TASK_HEADINGS);
+    if csv {
+        out.line(TASK_CSV.headings().as_bytes());
+    }
     let mut count = 0;
     // One more than is shown tells that there are more.
     service.rows::<Task>(&with_query("/tasks", &query), most.map(|most| most + 1), &mut |task| {
@@ -87,13 +89,15 @@ pub fn list(flags: &Flags) -> Result<u8, CommandError> {
         }
         if json {
             out.json(&told::object("task", &task))
+        } else if csv {
+            out.line(TASK_CSV.line(&task).as_bytes());
         } else {
             table.row(show::task_row(&task))
         }
         Ok(())
     })?;
     if !json {
-        let any = table.write(&mut out);
+        let any = csv || table.write(&mut out);
         match most {
             _ if !any => say("there are no such tasks"),
             Some(most) if count > most => say("note: there are more; --all lists them, --limit N some of them"),

@@ -17,7 +17,7 @@ use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::managed::identifier::{Identified, identifier};
 use crate::managed::service::{self, Service};
-pub use submission::{args as submission_args, new_task};
+pub use submission::{LABEL, args as submission_args, is_task_given, new_task};
 
 /// The task, or several.
 pub const TASKS: Positional = Positional::several("task", "TASK");
@@ -43,7 +43,8 @@ pub fn command() -> Command {
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .args([JSON.arg().global(true), service::arg()])
+        .arg(JSON.arg().global(true))
+        .args(service::args())
         .subcommands([submit::command(), submit::preview_command()])
         .subcommands(list::commands())
         .subcommands(wait::commands())

@@ -57,7 +57,7 @@ const NOTIFY: Value<Notice> = Value::new(
     "notify",
     "LIST",
     Notice::parse,
-    "Ends that are told by the log and the events, separated by commas: succeeded, failed, partial, cancelled",
+    "Outcomes for which the service runs its notify.command, separated by commas: succeeded, failed, partial, cancelled [default: those that the service's notify.ends names]",
 );
 
 // Of Globus's command line: see `FOREIGN_TASK_FLAGS`.
@@ -130,6 +130,23 @@ pub fn new_task(flags: &Flags) -> Result<NewTask, CommandError> {
         // The rest is the service's to set.
         ..NewTask::default()
     })
+}
+
+/// Whether the flags of a verb that may do without describe a task: locations, or a batch.
+///
+/// # Errors
+/// Flags of a task without what it copies: a task is replaced as a whole.
+pub fn is_task_given(flags: &Flags) -> Result<bool, CommandError> {
+    if flags.words(&LOCATIONS).next().is_some() || flags.given(&BATCH).is_some() {
+        return Ok(true);
+    }
+    let typed = args().into_iter().filter(|arg| arg.get_id() != LABEL.name && arg.get_id() != LOCATIONS.name);
+    let typed = typed.filter_map(|arg| flags.origin(arg.get_id().as_str())).find(|origin| origin.starts_with("--"));
+    match typed {
+        Some(flag) => Err(CommandError::usage(format!("{flag} describes a task, and no task is named"))
+            .hint("name SRC... DST, too, with all flags of the task: what a timer submits is replaced as a whole")),
+        None => Ok(false),
+    }
 }
 
 fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {

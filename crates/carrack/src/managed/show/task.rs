@@ -131,7 +131,8 @@ const LEFTOVERS_SHOWN: usize = 10;
 /// Of a batch, as many pairs are shown; `--json` has all.
 const PAIRS_SHOWN: usize = 10;
 
-fn pair_words(kind: TaskKind, pair: &Pair) -> String {
+/// From where to where.
+pub fn pair_words(kind: TaskKind, pair: &Pair) -> String {
     match (&pair.destination, kind) {
         (Some(destination), TaskKind::Copy | TaskKind::Move) => format!("{} -> {destination}", pair.source),
         _ => pair.source.clone(),

@@ -4,24 +4,38 @@ use std::time::Duration;
 
 use carrack_core::options::{DeleteLimit, OptionValue};
 use carrack_core::tuning::TIMER_DELETE_SHARE;
-use carrack_service::model::{Timer, TimerSchedule};
+use carrack_service::model::{Task, Timer, TimerSchedule};
 
+use super::task::pair_words;
 use super::{maybe_time, shortened, time};
 use crate::output::{format, human};
 
 /// Headings of [`timer_row`].
-pub const TIMER_HEADINGS: [&str; 5] = ["TIMER", "STATE", "NEXT RUN", ">RUNS", "WHAT"];
+pub const TIMER_HEADINGS: [&str; 7] = ["TIMER", "STATE", "RUNS AT", "NEXT RUN", ">RUNS", "LAST RUN", "WHAT"];
 
-/// A timer in a list.
-pub fn timer_row(timer: &Timer) -> [String; 5] {
-    let what = timer.label.clone().unwrap_or_else(|| schedule_words(&timer.schedule));
+/// A timer in a list; `last` is the task of its last run.
+pub fn timer_row(timer: &Timer, last: Option<&Task>) -> [String; 7] {
     [
         timer.id.clone(),
         timer.state.name().to_owned(),
+        shortened(&schedule_words(&timer.schedule), 40),
         maybe_time(timer.next_run),
         format::count(timer.runs),
-        shortened(&what, 60),
+        last.map_or("-", |task| task.state.name()).to_owned(),
+        shortened(&what(timer), 60),
     ]
+}
+
+/// Its label, or else from where to where it copies.
+fn what(timer: &Timer) -> String {
+    let places = || match &timer.task.pairs[..] {
+        [] => String::new(),
+        [pair] => pair_words(timer.task.kind, pair),
+        [pair, more @ ..] => {
+            format!("{}, and {} more", pair_words(timer.task.kind, pair), format::count(more.len() as u64))
+        }
+    };
+    timer.label.clone().unwrap_or_else(places)
 }
 
 /// A timer in full.
@@ -61,11 +75,13 @@ pub fn timer_lines(timer: &Timer) -> Vec<String> {
 }
 
 fn schedule_words(schedule: &TimerSchedule) -> String {
-    match (schedule.every_seconds, &schedule.cron) {
+    let jitter = schedule.jitter_seconds.map(|seconds| format!(", up to {} later", every_words(seconds)));
+    let when = match (schedule.every_seconds, &schedule.cron) {
         (Some(seconds), _) => format!("every {}", every_words(seconds)),
         (None, Some(cron)) => format!("at {cron} ({})", schedule.zone.as_deref().unwrap_or("UTC")),
         (None, None) => "once".to_owned(),
-    }
+    };
+    format!("{when}{}", jitter.unwrap_or_default())
 }
 
 /// As it was typed, where it is whole: `1 d`, `6 h`.
@@ -90,5 +106,7 @@ mod tests {
         let cron = TimerSchedule { cron: Some("0 3 * * *".into()), ..TimerSchedule::default() };
         assert_eq!(schedule_words(&cron), "at 0 3 * * * (UTC)");
         assert_eq!(schedule_words(&TimerSchedule::default()), "once");
+        let jittered = TimerSchedule { jitter_seconds: Some(1800), ..every(86_400) };
+        assert_eq!(schedule_words(&jittered), "every 1 day, up to 30 min 00 s later");
     }
 }

@@ -3,18 +3,24 @@
 use carrack_sys::sync::lock;
 use std::io::{self, IsTerminal};
 use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use carrack_core::report::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
+use super::super::progress::progress_in;
 use super::super::stream;
 
 /// A person's eye follows no more.
 const DRAWS_PER_SECOND: u8 = 10;
 
 /// A bar on standard error.
-pub struct Bar(ProgressBar);
+pub struct Bar {
+    bar: ProgressBar,
+    /// How long it is drawn.
+    bar_columns: AtomicUsize,
+}
 
 impl Bar {
     /// A bar on a terminal; `None` where standard error is none, or one that cannot draw.
@@ -32,22 +38,28 @@ impl Bar {
 
     fn new() -> Self {
         let target = ProgressDrawTarget::term_like_with_hz(Box::<Ansi>::default(), DRAWS_PER_SECOND);
-        // No colours, so that NO_COLOR has nothing to turn off.
-        let style = ProgressStyle::with_template("[{bar:10}] {wide_msg}");
-        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
-        Self(ProgressBar::with_draw_target(Some(1), target).with_style(style))
+        let bar_columns = bar_columns(usize::from(columns()));
+        let bar = ProgressBar::with_draw_target(Some(1), target).with_style(style(bar_columns));
+        Self { bar, bar_columns: AtomicUsize::new(bar_columns) }
     }
 
-    /// Shows counts, and `text` beside the bar.
-    pub fn draw(&self, counts: &Progress, text: &str) {
+    /// Shows counts, in words beside the bar; `rate` is in bytes a second.
+    pub fn draw(&self, counts: &Progress, rate: Option<f64>) {
+        let columns = usize::from(columns());
+        let bar = bar_columns(columns);
+        if self.bar_columns.swap(bar, Ordering::Relaxed) != bar {
+            self.bar.set_style(style(bar));
+        }
+        // Its brackets, a space, and the last column, where a terminal would go to the next line.
+        let text = progress_in(counts, rate, columns.saturating_sub(bar + 4));
         // A tree of empty files has no bytes to count.
         let (done, found) = match counts.bytes_found {
             0 => (counts.files_done, counts.files_found),
             bytes => (counts.bytes_done, bytes),
         };
         // Each of these may draw, as often as the terminal is allowed to: the words first.
-        self.0.set_message(text.to_owned());
-        self.0.update(|state| {
+        self.bar.set_message(text);
+        self.bar.update(|state| {
             // A bar of no length would be full.
             state.set_len(found.max(1));
             state.set_pos(done.min(found));
@@ -56,13 +68,35 @@ impl Bar {
 
     /// Calls `print` while the bar is away.
     pub fn suspend(&self, print: impl FnOnce()) {
-        self.0.suspend(print);
+        self.bar.suspend(print);
     }
 
     /// Takes the bar away.
     pub fn end(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
+}
+
+/// A bar of this length. No colours, so that NO_COLOR has nothing to turn off.
+fn style(bar_columns: usize) -> ProgressStyle {
+    let style = ProgressStyle::with_template(&format!("[{{bar:{bar_columns}}}] {{wide_msg}}"));
+    style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+}
+
+/// How long a bar is on a terminal of this width: percent, rate and time left stand beside it in any case.
+fn bar_columns(columns: usize) -> usize {
+    match columns {
+        0..60 => 5,
+        60..120 => 10,
+        _ => 40,
+    }
+}
+
+/// How wide the terminal is; else what `COLUMNS` says, else 80.
+fn columns() -> u16 {
+    let variable = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let columns = carrack_sys::standard::columns(io::stderr()).or_else(variable);
+    columns.filter(|columns| *columns > 0).unwrap_or(80)
 }
 
 /// Standard error as a terminal, also where it does not say that it is one (`-P`). What is drawn goes the way of all
@@ -91,9 +125,7 @@ impl Ansi {
 
 impl TermLike for Ansi {
     fn width(&self) -> u16 {
-        let variable = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        let columns = carrack_sys::standard::columns(io::stderr()).or_else(variable);
-        columns.filter(|columns| *columns > 0).unwrap_or(80)
+        columns()
     }
 
     fn move_cursor_up(&self, by: usize) -> io::Result<()> {

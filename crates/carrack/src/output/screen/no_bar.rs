@@ -17,7 +17,7 @@ impl Bar {
     }
 
     /// Never called.
-    pub fn draw(&self, _: &Progress, _: &str) {
+    pub fn draw(&self, _: &Progress, _: Option<f64>) {
         match *self {}
     }
 

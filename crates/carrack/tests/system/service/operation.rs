@@ -295,3 +295,73 @@ fn identifiers_may_be_shortened_and_objects_have_their_fields_at_the_top() {
     assert_eq!(object(&sandbox, &["service", "token", "revoke", &id[..12]])["id"], *id);
     assert!(!sandbox.ok(["service", "token", "list"]).stdout.contains(id));
 }
+
+/// What an operator asks for first, and what is told elsewhere when something ends.
+#[test]
+fn status_lists_and_notices_tell_what_has_ended() {
+    let sandbox = Sandbox::new();
+    let told = sandbox.path("told");
+    let program = sandbox.write("tell", format!("#!/bin/sh\ncat >> '{}'\n", told.display()));
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    sandbox.run(["serve", "--notify-command=tell", "--listen=127.0.0.1:0"]).failed_with(2, &["the absolute path"]);
+    let command = format!("--notify-command={} 'two words'", program.display());
+    let mut service = Service::start(&sandbox, &[&command]);
+    for (name, directory) in [("one", "one"), ("two", "two")] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
+        sandbox.write(format!("{directory}/a"), name);
+    }
+    // One line as typed, one as `carrack serve` prints it; and a line that is refused keeps none from being added.
+    let (one, two) = (sandbox.path("one").display().to_string(), sandbox.path("two").display().to_string());
+    let lines =
+        format!("# ours\none {one}\nto name it in a service: carrack endpoint add two {two} --read-only\none /x\n");
+    sandbox.write("endpoints", lines);
+    let added = sandbox.run(["endpoint", "add", "--from", "endpoints"]);
+    assert_eq!((added.code, added.stdout.as_str()), (23, "endpoint one\nendpoint two\n"), "{}", added.stderr);
+    assert!(added.stderr.contains("line 4: one:"), "{}", added.stderr);
+    assert!(sandbox.ok(["endpoint", "test", "one"]).stdout.starts_with("one: can be used: "));
+    // Nobody is at a terminal: nothing is asked.
+    sandbox.ok(["endpoint", "edit", "two", "--read-write"]);
+    // One end is asked for, one is told as of old, one is nobody's news.
+    let submit = |words: &[&str]| {
+        let made = sandbox.run([&["task", "submit", "--wait"], words].concat());
+        made.stdout.lines().next().unwrap().to_owned()
+    };
+    let good = submit(&["@one:/a", "@two:/b", "--notify=succeeded"]);
+    submit(&["@one:/a", "@two:/c", "--label", "quiet"]);
+    let bad = submit(&["@one:/none", "@two:/d"]);
+    let documents = || fs::read_to_string(&told).unwrap_or_default();
+    wait_until("both are told", || documents().lines().count() == 2);
+    let ids: Vec<String> = documents()
+        .lines()
+        .map(|line| {
+            let told: serde_json::Value = serde_json::from_str(line).unwrap();
+            told["task"]["id"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(ids, [good.clone(), bad]);
+    let id = sandbox.ok(["timer", "create", "--every=1d", "--start=1d", "--jitter=1h", "@one:/a", "@two:/t"]).stdout;
+    let id = id.trim();
+    sandbox.ok(["timer", "edit", id, "--every=2d", "--label=often"]);
+    assert_eq!(object(&sandbox, &["timer", "show", id])["schedule"]["jitter_seconds"], 3600);
+    sandbox.run(["timer", "edit", id, "--delete"]).failed_with(2, &["--delete describes a task"]);
+    sandbox.run(["timer", "edit", id]).failed_with(2, &["nothing of the timer is changed"]);
+    sandbox.ok(["timer", "run", id]);
+    wait_until("the timer has run", || sandbox.path("two/t").exists());
+    let listed = || sandbox.ok(["timer", "list"]).stdout;
+    wait_until("its end is listed", || listed().contains("SUCCEEDED"));
+    assert!(listed().contains("every 2 days, up to 1 hour later") && listed().contains("often"), "{}", listed());
+    let csv = sandbox.ok(["timer", "list", "--csv"]).stdout;
+    assert!(csv.starts_with("timer,state,") && csv.lines().nth(1).unwrap().contains(",172800,,,"), "{csv}");
+    let csv = sandbox.ok(["task", "list", "--csv"]).stdout;
+    assert!(csv.lines().any(|line| line.starts_with(&format!("{good},SUCCEEDED,"))), "{csv}");
+    assert!(sandbox.ok(["endpoint", "list", "--csv"]).stdout.contains("\ntwo,"));
+    let status = sandbox.run(["service", "status", "-v"]);
+    assert!(status.stdout.contains("  endpoints: 2, ") && status.stdout.contains("SUCCEEDED"), "{}", status.stdout);
+    assert!(status.stderr.contains("GET /overview: 200 in "), "{}", status.stderr);
+    // The next service knows what was told.
+    assert_eq!(service.terminate(), Some(0), "{}", service.log());
+    let service = Service::start(&sandbox, &[&command]);
+    let third = submit(&["@one:/a", "@two:/e", "--notify=succeeded"]);
+    wait_until("it is told, too", || documents().lines().count() >= 3);
+    assert!(documents().lines().count() == 3 && documents().contains(&third), "{}{}", documents(), service.log());
+}

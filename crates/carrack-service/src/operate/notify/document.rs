@@ -1,0 +1,63 @@
+//! Which events are told, and the document of one.
+
+use serde_json::{Value, json};
+
+use crate::model::{Event, EventKind, Notice, Task, TaskState};
+
+/// Pairs of a task that its document has; how many there are is told beside them.
+const PAIRS_MOST: usize = 100;
+
+/// Whether an event may be one to be told, whatever its task says.
+pub fn may_be_told(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Ended | EventKind::TimerSkipped | EventKind::TimerEnded)
+}
+
+/// Whether an event is told: an end that its task names; of a task that names none, one of `ends`. Left-out and last
+/// runs of timers are, where failures are.
+pub fn is_told(event: &Event, task: Option<&Task>, ends: &[Notice]) -> bool {
+    match event.kind {
+        EventKind::Ended => {
+            let Some((task, end)) = task.and_then(|task| Some((task, end_of(task.state)?))) else { return false };
+            let asked = &task.request.notify;
+            match asked.is_empty() {
+                true => ends.contains(&end) && !task.request.preview,
+                false => asked.contains(&end),
+            }
+        }
+        EventKind::TimerSkipped | EventKind::TimerEnded => ends.contains(&Notice::Failed),
+        _ => false,
+    }
+}
+
+fn end_of(state: TaskState) -> Option<Notice> {
+    match state {
+        TaskState::Succeeded => Some(Notice::Succeeded),
+        TaskState::Failed => Some(Notice::Failed),
+        TaskState::Partial => Some(Notice::Partial),
+        TaskState::Cancelled => Some(Notice::Cancelled),
+        _ => None,
+    }
+}
+
+/// The document: the event, and its task as the API shows it, without what may be long.
+pub fn notice_document(event: &Event, task: Option<&Task>) -> Vec<u8> {
+    let mut document = json!({ "v": 1, "type": "notice", "event": event });
+    if let Some(task) = task {
+        let pairs = task.request.pairs.len();
+        let mut told = serde_json::to_value(task).unwrap_or_default();
+        if let Some(Value::Array(pairs)) = told.pointer_mut("/request/pairs") {
+            pairs.truncate(PAIRS_MOST);
+        }
+        for place in ["/request", "/request/options"] {
+            let Some(Value::Object(fields)) = told.pointer_mut(place) else { continue };
+            for long in ["only", "filters", "expect_digests"] {
+                fields.remove(long);
+            }
+        }
+        document["task"] = told;
+        document["pairs"] = pairs.into();
+    }
+    let mut text = document.to_string().into_bytes();
+    text.push(b'\n');
+    text
+}
