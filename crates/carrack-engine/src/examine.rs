@@ -17,14 +17,14 @@ use carrack_core::request::{Encrypt, EndOptions};
 use carrack_core::wire::control::{Ask, Dial, EvidenceAbout, Listen, Listening, Ports, SessionKey, Tell};
 
 use crate::context::{Context, check_tuning};
-use crate::control::ssh;
+use crate::control::whereabouts;
 use crate::copy::connect::{bracketed, session_key};
 use crate::end::{End, EndId, Inbox, Note, Reached};
 use crate::error::failure;
 use crate::net::connect::look_up;
 use crate::stop::{Stop, Until};
 
-use approach::Approach;
+use approach::WayToHost;
 
 /// A host gathers for a few seconds: its commands have a limit of five each.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -194,7 +194,7 @@ impl<'a> Examining<'a> {
 
     fn pair(&mut self, near: ExaminedPlace<'_>, far: ExaminedPlace<'_>) -> Result<Examined, Failure> {
         let mut first = self.open(EndId::Source, near)?;
-        let approach = Approach::begin(far, &self.context.stop)?;
+        let approach = WayToHost::begin(far, &self.context.stop)?;
         let opened = self.open_until(&approach.stop, EndId::Destination, far);
         let mut second = match opened {
             Ok(end) => end,
@@ -202,7 +202,7 @@ impl<'a> Examining<'a> {
                 self.inbox.check()?;
                 let (why, approach) = approach.end(why);
                 // The way there may say why.
-                let peer = whereabouts(far).first().map(SocketAddr::ip);
+                let peer = places_of(far).first().map(SocketAddr::ip);
                 let request = self.ask(&mut first, about(near.location, peer, 0))?;
                 let near = self.evidence(&first, request);
                 first.close();
@@ -307,9 +307,9 @@ fn addresses(dialer: &mut End, listener: &mut End, options: &EndOptions, told_po
 }
 
 /// Where a host that could not be reached is, by its name.
-fn whereabouts(place: ExaminedPlace<'_>) -> Vec<SocketAddr> {
+fn places_of(place: ExaminedPlace<'_>) -> Vec<SocketAddr> {
     match place.location {
-        Location::Ssh { host, .. } => ssh::addresses(host, &place.options.reach),
+        Location::Ssh { host, .. } => whereabouts::addresses(host, &place.options.reach),
         Location::Node { node, .. } => match place.options.reach.node_address {
             Some(address) => vec![SocketAddr::new(address, node.port)],
             None => look_up(&format!("{}:{}", bracketed(&node.host), node.port)).unwrap_or_default(),

@@ -76,7 +76,7 @@ pub(super) const HOUSE: &[Folder] = &[
         name: "carrack-engine",
         module: "control",
         floors: &[
-            &["far_part"],
+            &["far_part", "whereabouts"],
             &["ssh"],
             &["bootstrap"],
             &["program"],

@@ -1,6 +1,7 @@
 //! Time in which nothing came through between the hosts: a link that was away, a session that was lost.
 
-use super::{Sample, Stretch, Verdict};
+use super::stretch::Stretch;
+use super::{Sample, Verdict};
 use crate::pace::limit::{Limit, Stage};
 
 /// Less without a byte may be a late acknowledgement, in microseconds.

@@ -11,6 +11,7 @@ mod path;
 mod sample;
 mod series;
 mod start;
+mod stretch;
 mod verdict;
 
 pub use absence::{away_us, with_absence};
@@ -22,7 +23,8 @@ pub use counters::{
 pub use sample::{DeviceSample, InterfaceSample, Queue, QueueFill, Sample, StageTimes, StreamSample, Work};
 pub use series::{Point, Series};
 pub use start::{Start, StartStep, StepTaken, StepTime};
-pub use verdict::{Fact, Stretch, Verdict, verdict};
+pub use stretch::{Fact, Stretch};
+pub use verdict::{Verdict, verdict};
 
 use crate::failure::Side;
 use crate::limits;

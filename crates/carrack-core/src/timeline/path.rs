@@ -1,7 +1,8 @@
 //! What of the path between two hosts held a copy back, by what the sender's kernel counted: windows, a queue that is
 //! full, lost packets, the distance.
 
-use super::{Fact, Point, Sample, Stretch, TcpState};
+use super::stretch::{Fact, Stretch};
+use super::{Point, Sample, TcpState};
 use crate::pace::limit::Stage;
 
 /// TCP says that a window held it back for this part of its time.
@@ -24,7 +25,7 @@ const QUEUED_US: f64 = 2_000.0;
 const FAR_US: f64 = 2_000.0;
 /// The path, as the sender's kernel saw it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PathSeen {
+pub(super) struct PathCounted {
     /// Share of the segments sent again, without those of times in which packets waited in a queue.
     resent: f64,
     timeouts: f64,
@@ -126,7 +127,7 @@ fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
-impl PathSeen {
+impl PathCounted {
     /// What the samples of a source say of it, over a stretch of `span_us` microseconds.
     pub fn new(source: Stretch<'_>, sent: &Sample, span_us: u64) -> Self {
         let counts = &sent.counts;

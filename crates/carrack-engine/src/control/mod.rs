@@ -11,3 +11,4 @@ mod push_tests;
 pub mod refusals;
 pub mod ssh;
 pub mod token;
+pub mod whereabouts;

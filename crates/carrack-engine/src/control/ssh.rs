@@ -7,7 +7,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -26,7 +25,6 @@ use super::bootstrap::{AGENT, FAILED_LINE, GZIP, MISSING_LINE, NEED_LINE, UNFIT_
 use super::program::Program;
 use super::refusals;
 use crate::error::{describe, failure, failure_unless_limited, system_failure};
-use crate::net::connect::look_up;
 use crate::stop::Stop;
 use crate::sync::lock;
 
@@ -164,53 +162,16 @@ pub fn start_as(
     Ok(SshSession { input: starting.input, output: starting.output, child: starting.child, sent })
 }
 
-/// Where a host is, as far as that can be known here: what its name resolves to, or the `HostName` that ssh's
-/// configuration has for it.
-pub fn addresses(host: &SshHost, reach: &Reach) -> Vec<SocketAddr> {
-    let configured = configured_name(host, reach);
-    let name = configured.as_deref().unwrap_or(&host.host);
-    let name = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
-    look_up(&format!("{name}:0")).unwrap_or_default()
-}
-
-/// The server that ssh connects to by itself; `None` where it goes by way of another host or program, or cannot be asked.
-pub fn server(host: &SshHost, reach: &Reach) -> Option<SocketAddr> {
-    let said = configuration(host, reach)?;
-    let value = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    let is_set = |name: &str| value(name).is_some_and(|value| value != "none");
-    if is_set("proxyjump") || is_set("proxycommand") {
-        return None;
-    }
-    let (name, port) = (value("hostname")?, value("port").and_then(|port| port.parse().ok()).unwrap_or(22));
-    let name = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
-    look_up(&format!("{name}:{port}")).ok()?.into_iter().next()
-}
-
-/// What ssh would connect to; `None` where it cannot be asked.
-fn configured_name(host: &SshHost, reach: &Reach) -> Option<String> {
-    let said = configuration(host, reach)?;
-    said.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned)
-}
-
-/// What ssh's configuration has for a host; `None` where it cannot be asked.
-fn configuration(host: &SshHost, reach: &Reach) -> Option<String> {
-    let mut command = command(host, reach).ok()?;
-    if !is_ssh(reach.rsh.first()?) {
-        return None;
-    }
-    // The options before the host's name, and one more.
-    let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-    command = Command::new(reach.rsh.first()?);
-    command.arg("-G").args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
-    let said = command.output().ok().filter(|said| said.status.success())?.stdout;
-    String::from_utf8(said).ok()
-}
-
-fn is_ssh(program: &str) -> bool {
+/// Whether a program takes ssh's options.
+pub(super) fn is_ssh(program: &str) -> bool {
     program.rsplit('/').next() == Some("ssh")
 }
 
-fn command(host: &SshHost, reach: &Reach) -> Result<Command, Failure> {
+/// The command that reaches a host, without what it runs there.
+///
+/// # Errors
+/// A name that would be taken for an option, or no command at all.
+pub(super) fn command(host: &SshHost, reach: &Reach) -> Result<Command, Failure> {
     // A host that starts with a dash would be taken for an option.
     if host.host.starts_with('-') || host.user.as_ref().is_some_and(|user| user.starts_with('-')) {
         return Err(failure(ErrorCode::Usage, Side::Command, "a host or user cannot start with a dash")
@@ -581,36 +542,6 @@ mod tests {
         assert!(notes.last().unwrap().contains("says more"));
         let kept = kept.lock().unwrap();
         assert_eq!((kept.len(), kept.back().unwrap().as_str()), (STDERR_LINES_KEPT, "last words"));
-    }
-
-    /// What an alias stands for only ssh knows; a program that is another's is not asked in ssh's words.
-    #[test]
-    fn addresses_are_those_of_the_configured_name() {
-        use std::os::unix::fs::PermissionsExt;
-        let directory = tempfile::tempdir().unwrap();
-        let rsh = |name: &str, says: &str| {
-            let program = directory.path().join(name);
-            std::fs::write(&program, format!("#!/bin/sh\n[ \"$1\" = -G ] || exit 1\n{says}\n")).unwrap();
-            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-            Reach { rsh: vec![program.display().to_string()], ..Reach::default() }
-        };
-        let of = |host: &str, reach: &Reach| {
-            let found = addresses(&SshHost { user: None, host: host.into() }, reach);
-            found.into_iter().map(|address| address.to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!(of("far", &rsh("ssh", "echo user me; echo hostname 127.0.0.9; echo port 22")), ["127.0.0.9:0"]);
-        assert_eq!(of("::1", &rsh("ssh", "echo hostname ::1")), ["[::1]:0"]);
-        assert_eq!(of("127.0.0.1", &rsh("ssh", "exit 1")), ["127.0.0.1:0"]);
-        assert_eq!(of("127.0.0.1", &rsh("other", "echo hostname 127.0.0.9")), ["127.0.0.1:0"]);
-        assert!(of("no.such.host.invalid", &rsh("ssh", "exit 1")).is_empty());
-        let host = SshHost { user: None, host: "far".into() };
-        let server = |says: &str| server(&host, &rsh("ssh", says)).map(|server| server.to_string());
-        assert_eq!(server("echo hostname 127.0.0.9; echo port 2222").as_deref(), Some("127.0.0.9:2222"));
-        assert_eq!(server("echo hostname 127.0.0.9; echo proxyjump none").as_deref(), Some("127.0.0.9:22"));
-        for between in ["proxyjump gate", "proxycommand nc -x gate %h %p"] {
-            assert_eq!(server(&format!("echo hostname 127.0.0.9; echo '{between}'")), None, "{between}");
-        }
-        assert_eq!(server("exit 1"), None);
     }
 
     #[test]

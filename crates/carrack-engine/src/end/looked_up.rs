@@ -9,7 +9,7 @@ use carrack_core::report::{Failure, Side};
 use carrack_core::request::Reach;
 use carrack_sys::threads;
 
-use crate::control::ssh;
+use crate::control::whereabouts::addresses;
 use crate::error::system_failure;
 
 /// How long the look-up of a host's addresses may take longer than everything before the first question that needs
@@ -32,7 +32,7 @@ impl LookedUp {
     /// When the system gives no thread.
     pub fn begin(host: SshHost, reach: Reach) -> Result<Self, Failure> {
         let (sender, found) = mpsc::channel();
-        threads::start("looking a host up", move || sender.send(ssh::addresses(&host, &reach)))
+        threads::start("looking a host up", move || sender.send(addresses(&host, &reach)))
             .map_err(|error| system_failure(Side::Command, &error))?;
         Ok(Self { under_way: Some(found), found: Vec::new() })
     }

@@ -12,7 +12,7 @@ use carrack_core::report::PathTrace;
 use carrack_sys::threads;
 
 use super::ExaminedPlace;
-use crate::control::ssh;
+use crate::control::whereabouts;
 use crate::error::{failure, system_failure};
 use crate::net::route;
 use crate::stop::{Stop, StopReason};
@@ -24,7 +24,7 @@ const ANSWER: Duration = Duration::from_secs(8);
 const THROUGH: Duration = Duration::from_secs(15);
 
 /// What is found out while ssh is started.
-pub struct Approach {
+pub struct WayToHost {
     /// Ends the start of ssh once it leads nowhere.
     pub stop: Stop,
     over: Arc<Latch>,
@@ -39,7 +39,7 @@ struct WayThere {
     trace: PathTrace,
 }
 
-impl Approach {
+impl WayToHost {
     /// Begins to look, if it is ssh that leads there, and no other host is in between.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Approach {
         let (ended, hopeless) = (Arc::clone(&over), stop.clone());
         let name = host.to_string();
         let look = move || {
-            let Some(server) = ssh::server(&host, &reach) else { return };
+            let Some(server) = whereabouts::server(&host, &reach) else { return };
             let way = look(server, &ended);
             let leads_nowhere = way.why.is_some();
             let _ = sender.send(way);
@@ -82,7 +82,7 @@ impl Approach {
     }
 }
 
-impl Drop for Approach {
+impl Drop for WayToHost {
     fn drop(&mut self) {
         self.over.set();
     }
