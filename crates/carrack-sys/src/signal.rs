@@ -24,8 +24,8 @@ static STOP: AtomicU8 = AtomicU8::new(0);
 static REPORT: AtomicBool = AtomicBool::new(false);
 static RELOAD: AtomicBool = AtomicBool::new(false);
 
-/// Takes over `SIGINT`, `SIGTERM` and `SIGUSR1`, and `SIGHUP` unless it is ignored (nohup(1)), and ignores `SIGPIPE` and `SIGXFSZ`, whose calls
-/// then fail with `EPIPE` and `EFBIG`. A second `SIGINT` finds the default restored and ends the
+/// Takes over `SIGINT`, `SIGTERM` and `SIGUSR1`, and `SIGHUP` unless it is ignored (nohup(1)). Ignores `SIGPIPE` and
+/// `SIGXFSZ`, whose calls then fail with `EPIPE` and `EFBIG`. A second `SIGINT` finds the default restored and ends the
 /// program at once, for the user whose first was not enough. May be called again.
 pub fn install() {
     // Rust ignores SIGPIPE at start-up, but a library may have changed that since.

@@ -1,5 +1,5 @@
-//! Tells others what has ended: for each such event a program of the operator's is run, with a document of it as JSON on
-//! standard input. No shell reads anything, and no user chooses the program.
+//! Tells others what has ended: for each such event a program of the operator's is run, with a document of it as JSON
+//! on standard input. No shell reads anything, and no user chooses the program.
 //!
 //! Events are read from the ledger behind a number that is kept in a file: what a service that was killed had not told
 //! is told by the next one. An event may be told twice, and never out of order; its number says which it is. A program
