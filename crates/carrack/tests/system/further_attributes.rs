@@ -84,7 +84,9 @@ fn labels_of_selinux_are_kept_where_that_is_asked_for_and_never_taken_away() {
     label("in/dir", "system_u:object_r:var_t:s0");
     let node = Node::start(&sandbox, "served", &["--allow-ownership"]);
     let other = Node::start(&sandbox, "served", &[]);
-    for (place, at, more) in [("out".to_owned(), "out", "--retries=0".to_owned()), (node.at("a"), "served/a", node.token())] {
+    for (place, at, more) in
+        [("out".to_owned(), "out", "--retries=0".to_owned()), (node.at("a"), "served/a", node.token())]
+    {
         // Unasked, even with all others: the destination's policy rules, and nothing is counted as lost.
         let ran = sandbox.ok(["sync", "-aX", "--trusted", "--strict", "in/", &place, &more]);
         assert!(of(&format!("{at}/labelled")).is_none(), "{}", ran.stderr);
