@@ -17,7 +17,6 @@ const USUAL: &[&str] = &[
     "config",
     "cron",
     "csv",
-    "deadline",
     "delete",
     "dry-run",
     "every",
