@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
 import uuid
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from support import Service, until
@@ -148,6 +150,21 @@ def test_faults_are_told_by_their_places(client: Client) -> None:
     client.wait(client.submit("random:1", "@lab:/faults/one", label="here").id)
     found = client.faults(endpoint="lab")
     assert found.bursts == [] and found.tasks >= 1
+
+
+def test_check_tells_what_differs(client: Client, tmp_path: Path) -> None:
+    for side, names in (("a", "xy"), ("b", "y")):
+        (tmp_path / side).mkdir()
+        for name in names:
+            (tmp_path / side / name).write_text(side)
+            os.utime(tmp_path / side / name, (1, 1))
+    task = client.submit(f"{tmp_path}/a/", f"{tmp_path}/b/", kind="check")
+    with pytest.raises(TaskFailed, match="only at the source"):
+        client.wait(task.id)
+    ended = client.task(task.id)
+    assert ended.failure and ended.failure.code == "differences"
+    assert ended.progress.check and ended.progress.check.only_source == 1
+    assert [(item.path, item.state) for item in client.items(task.id)] == [("x", "only-source")]
 
 
 def test_other_routes_are_called_by_their_paths(client: Client) -> None:

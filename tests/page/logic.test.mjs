@@ -72,6 +72,18 @@ test("endpoints with trouble come first, and their rates are those of all their 
   assert.deepEqual([spaceOf("here", nodeOf), spaceOf("far", nodeOf), spaceOf("gone", nodeOf), spaceOf("x", undefined)], [{ free: 5, total: 10 }, { free: 1.5 * 2 ** 30, total: 2 ** 41 }, null, null]);
 });
 
+test("verdict on a check says what was found, and never that something was moved", () => {
+  const check = { same: 1200, different: 3, only_source: 1, only_destination: 0, bytes: 5 * MIB };
+  const of = (state, progress, failure = null) => ({ state, failure, request: { kind: "check" }, submitted: "2026-11-23T08:00:00Z", started: "2026-11-23T08:00:00Z", ended: "2026-11-23T08:00:02Z", progress });
+  for (const [task, text] of [
+    [of("PARTIAL", { check }, { side: "command", code: "differences", why: "3 different" }), "Compared 1,204 items, 5.0 MiB in 2 s: 3 different, 1 only at the source."],
+    [of("SUCCEEDED", { check: { ...check, different: 0, only_source: 0 } }), "Compared 1,200 items, 5.0 MiB in 2 s: no differences."],
+    [of("PARTIAL", { check: { ...check, different: 0, only_source: 0 }, items_failed: 2 }), "Compared 1,200 items, 5.0 MiB in 2 s: no differences; 2 items could not be read."],
+    [{ ...of("ACTIVE", { check }), ended: null }, "Compared 1,204 items, 5.0 MiB so far: 3 different, 1 only at the source."],
+    [of("FAILED", {}, { side: "source", why: "gone" }), "Failed: source: gone."],
+  ]) assert.equal(verdict(task), text);
+});
+
 test("verdict is one sentence on what became of a task, or what holds it", () => {
   const active = (options, progress) => task({ state: "ACTIVE", request: { pairs: [], options } }, { scan_complete: true, bytes_total: 100 * MIB, bytes_moved: 25 * MIB, ...progress });
   for (const [one, text] of [

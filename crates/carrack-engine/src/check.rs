@@ -31,8 +31,8 @@ const LOOKS: Duration = Duration::from_millis(100);
 
 /// What is told while two trees are compared.
 pub enum CheckEvent<'a> {
-    /// What was found at a path.
-    Found(&'a [u8], &'a CheckFinding),
+    /// What was found at a path, and all that was found until then.
+    Found(&'a [u8], &'a CheckFinding, CheckCounts),
     /// So far; several times a second while nothing is found.
     Progress(CheckCounts),
 }
@@ -48,6 +48,17 @@ pub struct ComparisonReport {
     pub error: Option<Failure>,
 }
 
+/// Where a comparison goes on that was broken off.
+#[derive(Clone, Debug, Default)]
+pub struct CheckPosition {
+    /// The last path that was found at either side, but for those that could not be read; empty: none.
+    pub after: Vec<u8>,
+    /// What had been found until then.
+    pub counts: CheckCounts,
+    /// What could not be read until then, and at which side.
+    pub unread: Vec<(Side, Vec<u8>)>,
+}
+
 /// Compares what the first source and the destination of a request name. By what, under which rules, and how often lost
 /// connections are made again, is as in a copy of the one to the other. Nothing is changed.
 pub fn check(
@@ -56,14 +67,26 @@ pub fn check(
     observer: &(dyn Fn(Event) + Send + Sync),
     each: &mut dyn FnMut(CheckEvent<'_>),
 ) -> ComparisonReport {
-    let mut comparison = TreeComparison::new(rules(&request.options));
+    check_behind(request, &CheckPosition::default(), context, observer, each)
+}
+
+/// The same, from where it was broken off.
+pub fn check_behind(
+    request: &CopyRequest,
+    position: &CheckPosition,
+    context: &Context,
+    observer: &(dyn Fn(Event) + Send + Sync),
+    each: &mut dyn FnMut(CheckEvent<'_>),
+) -> ComparisonReport {
+    let CheckPosition { after, counts, unread } = position;
+    let mut comparison = TreeComparison::behind(rules(&request.options), after, *counts, unread.iter().cloned());
     let CopyRequest { sources, destination, options } = request;
     let facts = [OnceLock::new(), OnceLock::new()];
     let result = sources.first().map_or(Ok(()), |source| {
         let one = |location, end, side| SurveyedPlace { location, end, options, side };
         let places =
             [one(source, &options.source, Side::Source), one(destination, &options.destination, Side::Destination)];
-        with_surveys(&places, &facts, (context, observer), |listings, until| match listings {
+        with_surveys(&places, (after, &facts), (context, observer), |listings, until| match listings {
             [source, destination] => merge(source, destination, until, &mut comparison, each),
             _ => Ok(()),
         })?
@@ -97,16 +120,17 @@ pub fn survey<T>(
     observer: &(dyn Fn(Event) + Send + Sync),
     work: impl FnOnce(&mut dyn FnMut() -> Result<Option<CheckedItem>, Failure>) -> T,
 ) -> Result<T, Failure> {
-    with_surveys(&[place], &[OnceLock::new()], (context, observer), |listings, until| {
+    with_surveys(&[place], (b"", &[OnceLock::new()]), (context, observer), |listings, until| {
         let mut listing = listings.first_mut();
         work(&mut || listing.as_mut().map_or(Ok(None), |listing| listing.next(&mut || until.check())))
     })
 }
 
-/// Begins to list places, all at once, and ends that with `work`. What each end is stands in its place of `facts`.
+/// Begins to list places behind a path, all at once, and ends that with `work`. What each end is stands in its place of
+/// `facts`.
 fn with_surveys<'a, T>(
     places: &'a [SurveyedPlace<'a>],
-    facts: &'a [OnceLock<EndFacts>],
+    (after, facts): (&'a [u8], &'a [OnceLock<EndFacts>]),
     (context, observer): (&Context, &(dyn Fn(Event) + Send + Sync)),
     work: impl FnOnce(&mut [PulledListing], &Until) -> T,
 ) -> Result<T, Failure> {
@@ -118,7 +142,9 @@ fn with_surveys<'a, T>(
         let begin = |(place, facts): (SurveyedPlace<'a>, _)| {
             let (sender, pages) = sync_channel(PAGES_WAITING);
             let SurveyedPlace { location, end, options, side } = place;
-            let surveyed = SurveyedEnd { location, end, options, facts, context: context.clone(), observer };
+            let own = context.local_destination.clone().filter(|_| side == Side::Destination);
+            let context = Context { local: own.unwrap_or_else(|| context.local.clone()), ..context.clone() };
+            let surveyed = SurveyedEnd { location, end, options, after, facts, context, observer };
             let work = move || surveyed.run(sender);
             threads::start_scoped(scope, "a side of a comparison", work)
                 .map_err(|error| system_failure(Side::Command, &error))?;
@@ -156,7 +182,7 @@ fn merge(
             CheckedSide::Destination => destination.next(&mut wait),
         })?;
         let Some((path, finding)) = next else { return Ok(()) };
-        each(CheckEvent::Found(&path, &finding));
+        each(CheckEvent::Found(&path, &finding, comparison.counts()));
     }
 }
 
@@ -225,6 +251,8 @@ struct SurveyedEnd<'a> {
     end: &'a EndOptions,
     options: &'a CopyOptions,
     facts: &'a OnceLock<EndFacts>,
+    /// Only what comes behind this path.
+    after: &'a [u8],
     context: Context,
     observer: &'a (dyn Fn(Event) + Send + Sync),
 }
@@ -249,7 +277,7 @@ impl SurveyedEnd<'_> {
 
     fn tell_all(&self, pages: &SyncSender<Result<Vec<Entry>, Failure>>) -> Result<(), Failure> {
         let attempts = Attempts::new(self.options, self.context.tuning.clone(), Instant::now());
-        let mut told = SurveyProgress { attempts, after: Vec::new(), is_unread: false };
+        let mut told = SurveyProgress { attempts, after: self.after.to_vec(), is_unread: false };
         loop {
             match self.tell_rest(&mut told, pages) {
                 Err(why) if !told.is_unread => self.pause(&mut told.attempts, why)?,

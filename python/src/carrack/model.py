@@ -41,7 +41,17 @@ EventKind: TypeAlias = Literal[
 ]
 FileKind: TypeAlias = Literal["file", "directory", "symlink", "special"]
 HealthState: TypeAlias = Literal["ok", "idle", "degraded", "down"]
-ItemState: TypeAlias = Literal["done", "skipped", "failed", "deleted", "planned", "to-delete"]
+ItemState: TypeAlias = Literal[
+    "done",
+    "skipped",
+    "failed",
+    "deleted",
+    "planned",
+    "to-delete",
+    "different",
+    "only-source",
+    "only-destination",
+]
 KnownBy: TypeAlias = Literal["socket", "token", "session"]
 ListingState: TypeAlias = Literal["reading", "complete", "failed"]
 # RFC 3339, or a datetime with a zone.
@@ -82,7 +92,7 @@ ProblemCode: TypeAlias = Literal[
 Role: TypeAlias = Literal["admin", "user", "viewer"]
 Secret: TypeAlias = str
 TaskAct: TypeAlias = Literal["pause", "resume", "retry", "cancel"]
-TaskKind: TypeAlias = Literal["copy", "move", "delete"]
+TaskKind: TypeAlias = Literal["copy", "move", "delete", "check"]
 TaskState: TypeAlias = Literal[
     "QUEUED",
     "STAGING",
@@ -852,6 +862,24 @@ class Blocked:
 
 
 @dataclass(frozen=True)
+class CheckTally:
+    """What a check has found."""
+
+    bytes: int = 0
+    """Bytes of the source's files that both sides have."""
+    different: int = 0
+    """Items that differ."""
+    only_destination: int = 0
+    """Items that only the destination has."""
+    only_source: int = 0
+    """Items that only the source has."""
+    same: int = 0
+    """Items that are the same at both sides."""
+    timeless: int = 0
+    """Files whose times were to be compared, and of which one side has none."""
+
+
+@dataclass(frozen=True)
 class Endpoint:
     """A named root. Its node's token is kept apart, sealed, and no document has it."""
 
@@ -1441,6 +1469,8 @@ class Progress:
     """Bytes found so far."""
     bytes_verified: int = 0
     """Of these, bytes whose digest was compared."""
+    check: CheckTally | None = None
+    """Of a check, what was found so far. What is compared counts as done."""
     eta_seconds: int | None = None
     """Seconds until the end, where it can be told."""
     faults: int = 0
@@ -1600,7 +1630,7 @@ class TaskFailure:
     """Why a task, or an attempt of it, failed: a [`carrack_core::failure::Failure`] as JSON has it."""
 
     code: str
-    """What kind, from the table of error codes."""
+    """What kind, from the table of error codes; `differences` where a check is done and has found some."""
     retryable: Literal["yes", "no"]
     side: str
     """Where: `source`, `destination`, `command` …."""
@@ -1628,6 +1658,10 @@ class TaskItem:
     """Bytes of content."""
     state: ItemState
     """What became of it."""
+    differs: list[str] = field(default_factory=list)
+    """Of an item that a check has found to be different, in what: `type`, `size`, `time`, `content`, `target` (where a
+    link leads), `device`, `mode`, `owner`, `group`, `acl`, `xattrs`.
+    """
     digest: str | None = None
     """BLAKE3 of the file, in hexadecimal, as the receiver computed it."""
     failure: TaskFailure | None = None

@@ -200,7 +200,7 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["run"],
             &["copying"],
-            &["look", "planning", "receipts", "removal"],
+            &["checking", "look", "planning", "receipts", "removal"],
             &["attempt", "files"],
             &["called", "teller", "visits"],
             &["places"],

@@ -389,6 +389,24 @@ impl TreeComparison {
         }
     }
 
+    /// One that goes on behind a path, after these counts; what could not be read until then is known by side and path.
+    pub fn behind(
+        rules: CheckRules,
+        after: &[u8],
+        counts: CheckCounts,
+        unread: impl IntoIterator<Item = (Side, Vec<u8>)>,
+    ) -> Self {
+        let mut comparison = Self { counts, ..Self::new(rules) };
+        for listing in [&mut comparison.source, &mut comparison.destination] {
+            listing.last = (!after.is_empty()).then(|| after.to_vec());
+        }
+        for (side, path) in unread {
+            let listing = if side == Side::Destination { &mut comparison.destination } else { &mut comparison.source };
+            listing.unread.insert(path);
+        }
+        comparison
+    }
+
     /// What has been found so far.
     pub fn counts(&self) -> CheckCounts {
         self.counts

@@ -255,3 +255,61 @@ fn names_of_one_file_are_those_of_one_file_at_the_other_side() {
         }
     }
 }
+
+#[test]
+fn merge_goes_on_behind_any_path_with_the_same_findings_and_counts() {
+    let mut chance = Chance::new(41);
+    for _ in 0..60 {
+        let (mut one, mut other) = (Tree::new(), Tree::new());
+        grow(&mut chance, &mut one, b"", 2);
+        grow(&mut chance, &mut other, b"", 2);
+        let listed = |tree: &Tree| {
+            let mut items: Vec<CheckedItem> = tree.iter().map(|(path, facts)| there(path, facts.clone())).collect();
+            items.sort_by(|one, other| listing_order(&one.path, &other.path));
+            items
+        };
+        let (whole, counts) = merge(listed(&one), listed(&other)).unwrap();
+        for broken_off in 1..whole.len() {
+            let after = &whole[broken_off - 1].0;
+            let so_far = {
+                let mut counts = CheckCounts::default();
+                whole[..broken_off].iter().for_each(|(_, finding)| counts.add(finding, Compare::SizeAndTime));
+                counts
+            };
+            let rest = |tree: &Tree| {
+                let mut items = listed(tree);
+                items.retain(|item| listing_order(&item.path, after).is_gt());
+                items.into_iter()
+            };
+            let mut comparison = TreeComparison::behind(rules(Compare::SizeAndTime), after, so_far, []);
+            let (mut source, mut destination) = (rest(&one), rest(&other));
+            let mut found = Vec::new();
+            let mut pull = |side| {
+                Ok::<_, Failure>(match side {
+                    CheckedSide::Source => source.next(),
+                    CheckedSide::Destination => destination.next(),
+                })
+            };
+            while let Some(finding) = comparison.next_finding(&mut pull).unwrap() {
+                found.push(finding);
+            }
+            assert_eq!((&found[..], comparison.counts()), (&whole[broken_off..], counts));
+        }
+    }
+}
+
+#[test]
+fn merge_that_goes_on_takes_nothing_below_what_could_not_be_read_before_for_a_difference() {
+    let item = |path: &[u8]| there(path, facts(ItemKind::File, 1, 1));
+    let unread = [(Side::Source, b"d".to_vec())];
+    let mut comparison = TreeComparison::behind(rules(Compare::Size), b"c", CheckCounts::default(), unread);
+    let mut destination = vec![item(b"d/x"), item(b"e/x")].into_iter();
+    let mut found = Vec::new();
+    while let Some((path, _)) = comparison
+        .next_finding(&mut |side| Ok::<_, Failure>(if side == CheckedSide::Source { None } else { destination.next() }))
+        .unwrap()
+    {
+        found.push(path);
+    }
+    assert_eq!(found, [b"e/x".to_vec()]);
+}

@@ -15,7 +15,7 @@ fn compared(service: &Service, from: &Path, compare: Compare) -> (Vec<(String, c
     let request = CopyRequest { sources: vec![here(from)], destination: at("bucket"), options };
     let mut found = Vec::new();
     let report = check(&request, &context(store(service)), &|_| {}, &mut |event| {
-        let CheckEvent::Found(path, finding) = event else { return };
+        let CheckEvent::Found(path, finding, _) = event else { return };
         let sign = match finding {
             CheckFinding::Same(_) => return,
             CheckFinding::OnlySource(_) => '+',

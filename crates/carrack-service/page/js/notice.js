@@ -29,7 +29,7 @@ export function watch(user, go) {
     if (event.kind !== "ended" || event.owner !== user || !event.task || !document.hidden) return;
     const id = event.task;
     void call("GET", `/tasks/${id}`).then((task) => {
-      const word = WORDS[task.state] ?? "Ended", name = title(task);
+      const word = task.failure?.code === "differences" ? "Compared, and something differs" : WORDS[task.state] ?? "Ended", name = title(task);
       waits ||= document.title;
       document.title = `${word}: ${name}`;
       if (!isOn(user)) return;

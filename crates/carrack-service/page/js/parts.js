@@ -17,6 +17,7 @@ const STATES = {
   PARTIAL: ["warn", "warn", "Partial"], FAILED: ["bad", "bad", "Failed"], CANCELLED: ["", "bad", "Cancelled"],
   done: ["good", "good", "Done"], skipped: ["", "wait", "Skipped"], failed: ["bad", "bad", "Failed"], deleted: ["warn", "bad", "Deleted"],
   planned: ["", "wait", "Planned"], "to-delete": ["warn", "wait", "To delete"],
+  different: ["warn", "warn", "Different"], "only-source": ["warn", "warn", "Only at the source"], "only-destination": ["warn", "warn", "Only at the destination"],
   waiting: ["live", "wait", "Waiting"], paused: ["warn", "pause", "Paused"], ended: ["", "good", "Ended"],
 };
 /** A state by colour, mark and word. @param {{state: string}} props */

@@ -9,6 +9,8 @@ const ENDED = ["SUCCEEDED", "PARTIAL", "FAILED", "CANCELLED"];
 export function share(task) {
   const { progress } = task, ended = ENDED.includes(task.state), total = progress.bytes_total ?? 0, items = progress.items_total ?? 0;
   if (task.state === "SUCCEEDED") return 100;
+  // Nobody counts beforehand what a check has to compare.
+  if (task.request?.kind === "check") return ended ? 99 : task.state === "ACTIVE" ? null : 0;
   if (!ended && total === 0 && !progress.scan_complete) return task.state === "ACTIVE" ? null : 0;
   const done = total > 0 ? percent((progress.bytes_moved ?? 0) + (progress.bytes_skipped ?? 0), total)
     : percent((progress.items_done ?? 0) + (progress.items_skipped ?? 0), items);

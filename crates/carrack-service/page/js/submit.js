@@ -26,7 +26,7 @@ export function TaskFields({ endpoints, known, filled = {} }) {
   const [first] = endpoints;
   return html`
     <label class="field"><span>What</span><select name="kind" value=${kind} onChange=${(/** @type {Event} */ event) => setKind(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}>
-      <option value="copy">Copy</option><option value="move">Move: delete sources once verified</option><option value="delete">Delete</option></select></label>
+      <option value="copy">Copy</option><option value="move">Move: delete sources once verified</option><option value="delete">Delete</option><option value="check">Check: compare, and change nothing</option></select></label>
     <label class="field"><span>${kind === "delete" ? "Paths to delete" : "From"}</span><textarea name="sources" rows=${Math.max(2, Math.min(8, pairs.length))} required spellcheck=${false} placeholder=${`@${first ?? "lab"}:/path`} defaultValue=${pairs.map((pair) => pair.source).join("\n")}></textarea>
       <small class="help">One path a line, as @ENDPOINT:/PATH. A directory with a slash at its end means its contents.</small></label>
     ${kind !== "delete" && html`<label class="field"><span>To</span><input name="destination" required spellcheck=${false} defaultValue=${pairs[0]?.destination ?? ""} list="endpoint-names" placeholder=${`@${endpoints[1] ?? "archive"}:/`} /></label>`}
@@ -66,7 +66,7 @@ function Today({ sources, done }) {
 
 /** @type {Record<string, [string, string, string]>} heading, button, what to know before */
 const AGAIN = { copy: ["Copy again?", "Start copy", ""], move: ["Move again?", "Move", "Each source is deleted once its copy is verified and durable, whatever has come there since."],
-  delete: ["Delete again?", "Delete", "It deletes what is there today, whatever has come there since. It cannot be taken back."] };
+  check: ["Check again?", "Check", ""], delete: ["Delete again?", "Delete", "It deletes what is there today, whatever has come there since. It cannot be taken back."] };
 
 /** A task that is submitted; `again`: as an earlier one was.
  * @param {{endpoints: string[], again?: import("./types.js").NewTask, close: () => void, done: (task: import("./types.js").Task) => void}} props */

@@ -6,7 +6,7 @@
  * @property {number} [bytes_moved] @property {number} [bytes_resent] @property {number} [bytes_skipped]
  * @property {number} [bytes_total] @property {number} [bytes_verified] @property {number|null} [eta_seconds]
  * @property {number} [faults] @property {number} [items_done] @property {number} [items_failed]
- * @property {number} [items_deleted] @property {number} [items_skipped] @property {number} [items_total] @property {string|null} [limited_by]
+ * @property {number} [items_deleted] @property {number} [items_skipped] @property {number} [items_total] @property {string|null} [limited_by] @property {any} [check]
  * @property {Rates} [rates] @property {boolean} [scan_complete] @property {Record<string, number>} [unkept]
  * @property {Plan|null} [plan]
  */
@@ -41,7 +41,7 @@
  */
 /** @typedef {{id: number, time: string, kind: string, owner: string, task?: string|null, subject?: string|null,
  *   text: string, detail: any}} CarrackEvent */
-/** @typedef {{pair: number, path: string, kind: string, size: number, state: string, digest?: string|null,
+/** @typedef {{pair: number, path: string, kind: string, size: number, state: string, digest?: string|null, differs?: string[],
  *   failure?: Failure|null}} Item */
 /** @typedef {{user: string, role: string, via: string, csrf?: string|null, service: string, expires?: string|null, scope?: any, token?: string|null}} Whoami `token`: the session or the token */
 /** @template T @typedef {{items: T[], next?: string|null}} Listed */

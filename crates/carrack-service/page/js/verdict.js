@@ -1,5 +1,5 @@
 // One sentence on a task: what became of it, or what it does now, and what holds it.
-import { between, bytes, duration, percentText, plural, rate } from "./format.js";
+import { between, bytes, count, duration, percentText, plural, rate } from "./format.js";
 import { share } from "./share.js";
 
 /** @typedef {import("./types.js").Task} Task */
@@ -20,11 +20,33 @@ function moved({ progress }) {
   return `${bytes(sent)}${there ? ` moved, ${bytes(there)} there before` : " moved"}`;
 }
 
+/** What a check has found, in words. @param {any} check */
+export function found(check) {
+  const parts = [[check.different, "different"], [check.only_source, "only at the source"], [check.only_destination, "only at the destination"]].filter(([number]) => number > 0).map(([number, what]) => `${count(number)} ${what}`);
+  return parts.length ? parts.join(", ") : "no differences";
+}
+
+/** Of a check. @param {Task} task @param {string} time */
+function checked({ state, progress, failure }, time) {
+  const check = progress.check ?? { same: 0, different: 0, only_source: 0, only_destination: 0, bytes: 0 }, failed = progress.items_failed ?? 0;
+  const compared = `Compared ${plural(check.same + check.different + check.only_source + check.only_destination, "item")}, ${bytes(check.bytes)}`;
+  const told = `${found(check)}${failed ? `; ${plural(failed, "item")} could not be read` : ""}`;
+  switch (state) {
+    case "SUCCEEDED": case "PARTIAL": return `${compared} in ${time}: ${told}.`;
+    case "FAILED": return `Failed: ${failure ? `${failure.side}: ${failure.why}` : told}.`;
+    case "CANCELLED": return `Cancelled: ${compared} before that; ${told}.`;
+    case "ACTIVE": return `${compared} so far: ${told}.`;
+    default: return "";
+  }
+}
+
 /** @param {Task} task @returns {string} */
 export function verdict(task) {
   const { state, progress, request, failure, blocked } = task, failed = progress.items_failed ?? 0;
   const time = task.ended ? between(task.started ?? task.submitted, task.ended) : "", mean = progress.rates?.all ? ` at ${rate(progress.rates.all)}` : "";
   const did = request.preview ? "Looked at both sides" : request.kind === "delete" ? `Deleted ${plural(progress.items_done ?? 0, "item")}` : `${moved(task)}`;
+  const ofCheck = request.kind === "check" ? checked(task, time) : "";
+  if (ofCheck) return ofCheck;
   switch (state) {
     case "SUCCEEDED": {
       const check = request.options?.verify === "none" || request.kind === "delete" || request.preview || !progress.items_done ? "" : ", all of it verified";

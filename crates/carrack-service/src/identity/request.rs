@@ -93,12 +93,15 @@ pub fn check_rights<E: From<RequestFault>>(
     let mut known: Vec<Endpoint> = Vec::new();
     for pair in &request.pairs {
         let source: &[Verb] = match request.kind {
-            TaskKind::Copy => &[Verb::Read],
+            TaskKind::Copy | TaskKind::Check => &[Verb::Read],
             TaskKind::Move => &[Verb::Read, Verb::Delete],
             TaskKind::Delete => &[Verb::Delete],
         };
-        let destination: &[Verb] =
-            if request.options.deletes() { &[Verb::Write, Verb::Delete] } else { &[Verb::Write] };
+        let destination: &[Verb] = match request.kind {
+            TaskKind::Check => &[Verb::Read],
+            _ if request.options.deletes() => &[Verb::Write, Verb::Delete],
+            _ => &[Verb::Write],
+        };
         let ends = [(Some(&pair.source), source), (pair.destination.as_ref(), destination)];
         for (text, verbs) in ends {
             let Some(text) = text else { continue };
@@ -127,6 +130,7 @@ fn needed(request: &NewTask) -> &'static [Verb] {
         TaskKind::Copy => &[Verb::Tasks, Verb::Read, Verb::Write],
         TaskKind::Move => &[Verb::Tasks, Verb::Read, Verb::Write, Verb::Delete],
         TaskKind::Delete => &[Verb::Tasks, Verb::Delete],
+        TaskKind::Check => &[Verb::Tasks, Verb::Read],
     }
 }
 
@@ -212,6 +216,9 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
             (None, TaskKind::Copy | TaskKind::Move) => {
                 return wrong(format!("{:?}: a copy and a move have a destination", pair.source));
             }
+            (None, TaskKind::Check) => {
+                return wrong(format!("{:?}: a check compares it with a destination, and none is named", pair.source));
+            }
             (Some(_), TaskKind::Delete) => {
                 return wrong(format!("{:?}: a task that deletes has no destination", pair.source));
             }
@@ -226,6 +233,15 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
         if request.kind != TaskKind::Copy && is_synthetic(&pair.source) {
             return wrong(format!("{:?}: made-up bytes can be copied only", pair.source));
         }
+        if request.kind == TaskKind::Check && pair.destination.as_deref().is_some_and(is_synthetic) {
+            return wrong(format!("{:?}: a check compares two places that keep files", pair.source));
+        }
+    }
+    if request.receipt && !matches!(request.kind, TaskKind::Copy | TaskKind::Move) {
+        return wrong(format!("receipt: a {} leaves none: it is an account of what was copied", request.kind.name()));
+    }
+    if request.kind == TaskKind::Check && !request.expect_digests.is_empty() {
+        return wrong("expect_digests: a check compares two places; carrack sum -c compares one with a list".into());
     }
     if let Some(label) = &request.label {
         check_label(label).map_err(|why| RequestFault::Wrong(format!("label: {why}")))?;

@@ -5,7 +5,7 @@ use carrack_core::report::ItemKind;
 use prost::Message;
 
 use super::format::{BODY_BYTES_MAX, HEAD_BYTES};
-use super::record::{AttemptEnd, EndCounts, EndKind, Item, PairEnd, Record, Sample};
+use super::record::{AttemptEnd, CheckMark, EndCounts, EndKind, Item, PairEnd, Record, Sample};
 use crate::clock::Moment;
 use crate::model::{EndVisit, EventKind, ItemState, Progress, TaskFailure, TaskPlan};
 
@@ -18,6 +18,7 @@ const PAIR_ENDED: u8 = 6;
 const PASS_BEGAN: u8 = 7;
 const REACHED: u8 = 8;
 const VISITED: u8 = 9;
+const CHECKED: u8 = 10;
 
 /// The most bytes of a text in a record. What is longer is cut off.
 const TEXT_BYTES: usize = 4 << 10;
@@ -170,6 +171,10 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
             put(visit, to);
             VISITED
         }
+        Record::Checked(mark) => {
+            put(mark, to);
+            CHECKED
+        }
         Record::PairEnded(end) => {
             let progress = Some(bounded_progress(&end.progress));
             let PairEnd { pair, of_sources, of_look, time, .. } = *end;
@@ -234,6 +239,7 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
             let RawReached {} = get(body)?;
             Record::Reached
         }
+        CHECKED => Record::Checked(get::<CheckMark>(body)?),
         VISITED => Record::Visited(get::<EndVisit>(body)?),
         PAIR_ENDED => {
             let raw: RawPairEnded = get(body)?;
@@ -273,6 +279,9 @@ fn raw_item(item: &Item) -> RawItem {
             ItemState::Deleted => 4,
             ItemState::Planned => 5,
             ItemState::ToDelete => 6,
+            ItemState::Different => 7,
+            ItemState::OnlySource => 8,
+            ItemState::OnlyDestination => 9,
         },
         size: item.size,
         digest: item.digest.map(Vec::from).unwrap_or_default(),
@@ -292,6 +301,9 @@ fn item(raw: RawItem) -> Result<Item, ()> {
             4 => ItemState::Deleted,
             5 => ItemState::Planned,
             6 => ItemState::ToDelete,
+            7 => ItemState::Different,
+            8 => ItemState::OnlySource,
+            9 => ItemState::OnlyDestination,
             _ => return Err(()),
         },
         size: raw.size,

@@ -23,7 +23,7 @@ pub use format::{FAILED, JOURNAL, receipt_path};
 pub use index::{ItemIndex, ItemQuery, ItemWindow};
 pub use items::{Cursor, ItemFilter, ItemPage, each_item, items};
 pub use reader::Reader;
-pub use record::{AttemptEnd, EndCounts, EndKind, Item, PairEnd, Record, Sample};
+pub use record::{AttemptEnd, CheckMark, EndCounts, EndKind, Item, PairEnd, Record, Sample};
 pub use withdrawn::Withdrawn;
 pub use writer::{Recovered, Writer, recover};
 

@@ -1,7 +1,7 @@
 //! What stands in a journal.
 
 use crate::clock::Moment;
-use crate::model::{EndVisit, EventKind, Fence, ItemState, Progress, TaskFailure};
+use crate::model::{CheckTally, EndVisit, EventKind, Fence, ItemState, Progress, TaskFailure};
 
 /// One thing that a worker tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,8 +45,27 @@ pub enum Record {
     PairEnded(PairEnd),
     /// The attempt has ended.
     Ended(AttemptEnd),
+    /// How far a check of a pair has come: the next attempt goes on behind it.
+    Checked(CheckMark),
     /// Where the attempt was at work at one end of a pair, and what failed there: told before its end.
     Visited(EndVisit),
+}
+
+/// How far a check has come.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct CheckMark {
+    /// The pair of the task, from 0.
+    #[prost(uint32, tag = "1")]
+    pub pair: u32,
+    /// The last path that was compared; empty: none.
+    #[prost(bytes = "vec", tag = "2")]
+    pub after: Vec<u8>,
+    /// What was found until then.
+    #[prost(message, required, tag = "3")]
+    pub tally: CheckTally,
+    /// Items that could not be read until then.
+    #[prost(uint64, tag = "4")]
+    pub failed: u64,
 }
 
 /// A pass over a pair has come to its end: each of its items has been told. The next pass is over those that failed.

@@ -11,7 +11,9 @@ use proptest::prelude::*;
 use super::format::*;
 use super::*;
 use crate::clock::Moment;
-use crate::model::{EndVisit, EventKind, ItemState, Progress, Rates, TaskFailure, TaskPlan, VisitedDirectory};
+use crate::model::{
+    CheckTally, EndVisit, EventKind, ItemState, Progress, Rates, TaskFailure, TaskPlan, VisitedDirectory,
+};
 
 fn item(path: &[u8], state: ItemState) -> Item {
     let failure = (state == ItemState::Failed).then(|| TaskFailure {
@@ -65,6 +67,15 @@ fn records() -> Vec<Record> {
             directories: vec![VisitedDirectory { path: b"a".to_vec(), faults: vec!["no-space".into()] }],
             ..EndVisit::default()
         }),
+        Record::Checked(CheckMark {
+            pair: 1,
+            after: b"a\xfe".to_vec(),
+            tally: CheckTally { same: 5, different: 1, ..CheckTally::default() },
+            failed: 2,
+        }),
+        Record::Item(item(b"x", ItemState::Different)),
+        Record::Item(item(b"y", ItemState::OnlySource)),
+        Record::Item(item(b"z", ItemState::OnlyDestination)),
         Record::Reached,
         Record::PairEnded(PairEnd { pair: 5, of_sources: true, of_look: true, time, progress: progress.clone() }),
         Record::Ended(AttemptEnd { time, kind: EndKind::Failed, progress, failure, got_somewhere: true, late: true }),

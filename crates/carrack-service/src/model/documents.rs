@@ -297,6 +297,10 @@ pub struct TaskItem {
     /// Why it failed or was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<TaskFailure>,
+    /// Of an item that a check has found to be different, in what: `type`, `size`, `time`, `content`, `target` (where a
+    /// link leads), `device`, `mode`, `owner`, `group`, `acl`, `xattrs`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<String>,
 }
 
 /// An endpoint to be added.

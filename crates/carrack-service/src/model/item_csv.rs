@@ -9,6 +9,7 @@ impl TaskItem {
     /// The item as a line of a list with commas, without its end.
     pub fn csv(&self) -> String {
         let of_failure = |field: fn(&TaskFailure) -> &str| self.failure.as_ref().map_or("", field);
+        let differs = self.differs.join(" ");
         [
             &self.pair.to_string()[..],
             self.state.name(),
@@ -18,7 +19,7 @@ impl TaskItem {
             &self.path,
             of_failure(|failure| &failure.side),
             of_failure(|failure| &failure.code),
-            of_failure(|failure| &failure.why),
+            if self.differs.is_empty() { of_failure(|failure| &failure.why) } else { &differs },
         ]
         .map(csv_field)
         .join(",")
@@ -54,6 +55,7 @@ mod tests {
             size: 12_345,
             digest: None,
             failure: Some(failure),
+            differs: Vec::new(),
         };
         let csv = "0,failed,file,12345,,\"'=a\nb\",source,permission-denied,\"open: Permission denied, \"\"no\"\"\"";
         assert_eq!(item.csv(), csv);

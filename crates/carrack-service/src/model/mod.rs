@@ -60,8 +60,8 @@ pub use plan::{Planned, RunGuard, TaskPlan};
 pub use problem::{Problem, ProblemCode};
 pub use secret::{Secret, keep_out_of_cores};
 pub use task::{
-    Blocked, BlockedCause, Fence, ItemState, NewTask, Notice, Pair, Progress, Rates, Task, TaskFailure, TaskKind,
-    TaskOptions, TaskSort, TaskState,
+    Blocked, BlockedCause, CheckTally, DIFFERENCES, Fence, ItemState, NewTask, Notice, Pair, Progress, Rates, Task,
+    TaskFailure, TaskKind, TaskOptions, TaskSort, TaskState,
 };
 pub use timer::{Overlap, Timer, TimerSchedule, TimerState};
 pub use upload::{NewUpload, Upload, UploadExisting, UploadState};

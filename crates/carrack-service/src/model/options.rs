@@ -201,12 +201,31 @@ impl TaskOption {
                 FormGroup::Task => Vec::new(),
                 // A move keeps what is at its destination.
                 FormGroup::Deletion => vec![TaskKind::Copy],
+                _ if COMPARED.contains(&definition.name) => vec![TaskKind::Copy, TaskKind::Move, TaskKind::Check],
                 FormGroup::What | FormGroup::How | FormGroup::Faults => vec![TaskKind::Copy, TaskKind::Move],
             },
             examples: definition.examples.iter().map(ToString::to_string).collect(),
         }
     }
 }
+
+/// Options that say what a check compares, and which files it looks at.
+const COMPARED: &[&str] = &[
+    "compare",
+    "modify_window",
+    "owner",
+    "group",
+    "special_bits",
+    "acls",
+    "xattrs",
+    "numeric_ids",
+    "filters",
+    "min_size",
+    "max_size",
+    "min_age",
+    "max_age",
+    "one_file_system",
+];
 
 impl OptionChoice {
     fn of(choice: &Choice, definition: &Definition) -> Self {

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 
 use carrack_core::growing::GrowingSources;
 use carrack_core::options::AskedOptions;
-use carrack_core::request::{InPlace, Verify};
+use carrack_core::request::{Compare, InPlace, Verify};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -22,6 +22,7 @@ word_enum! {
         Copy "copy" "copy files and trees"
         Move "move" "copy, verify, make durable, then delete the sources"
         Delete "delete" "delete files and trees"
+        Check "check" "compare two trees or files, and change nothing"
     }
 }
 
@@ -35,7 +36,7 @@ word_enum! {
         Paused "PAUSED" "waits until somebody resumes it"
         Cancelling "CANCELLING" "its worker has been told to end"
         Succeeded "SUCCEEDED" "every item is done and verified as asked"
-        Partial "PARTIAL" "some items failed, all others are done"
+        Partial "PARTIAL" "some items failed, all others are done; of a check: something differs, or could not be read"
         Failed "FAILED" "it ended before all items were tried, or no item is done"
         Cancelled "CANCELLED" "somebody ended it"
     }
@@ -125,6 +126,9 @@ impl TaskOptions {
         self.digests()?;
         self.references()?;
         self.renames()?;
+        if kind == TaskKind::Check && self.compare == Some(Compare::Nothing) {
+            return Err("a check compares something: size, size and time, or content");
+        }
         let in_place = self.in_place()? != InPlace::Never;
         if in_place && (self.deletes() || kind != TaskKind::Copy) {
             return Err(
@@ -163,7 +167,12 @@ impl TaskOptions {
 impl ItemState {
     /// Whether it is that of an item of the source.
     pub fn is_of_source(self) -> bool {
-        !matches!(self, Self::Deleted | Self::ToDelete)
+        !matches!(self, Self::Deleted | Self::ToDelete | Self::OnlyDestination)
+    }
+
+    /// Whether a check has found that both sides have not the same.
+    pub fn is_difference(self) -> bool {
+        matches!(self, Self::Different | Self::OnlySource | Self::OnlyDestination)
     }
 
     /// Whether it only tells of a plan.
@@ -240,7 +249,7 @@ pub struct NewTask {
 impl NewTask {
     /// Whether it deletes anything, at its sources or at its destination.
     pub fn deletes(&self) -> bool {
-        !self.preview && (self.kind != TaskKind::Copy || self.options.deletes())
+        !self.preview && (matches!(self.kind, TaskKind::Move | TaskKind::Delete) || self.options.deletes())
     }
 
     /// Whether it makes its destination like its source, and deletes there what the source has not.
@@ -335,6 +344,8 @@ impl Task {
             TaskKind::Copy => TokenUse { deletions: items_deleted, ..TokenUse::of(items, bytes) },
             TaskKind::Move => TokenUse { deletions: items, ..TokenUse::of(items, bytes) },
             TaskKind::Delete => TokenUse { deletions: items, ..TokenUse::default() },
+            // It changes nothing, and brings nothing anywhere.
+            TaskKind::Check => TokenUse::default(),
         }
     }
 
@@ -427,7 +438,75 @@ pub struct Progress {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[prost(string, optional, tag = "22")]
     pub source_file_system: Option<String>,
+    /// Of a check, what was found so far. What is compared counts as done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[prost(message, optional, tag = "23")]
+    pub check: Option<CheckTally>,
 }
+
+/// What a check has found.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct CheckTally {
+    /// Items that are the same at both sides.
+    #[prost(uint64, tag = "1")]
+    pub same: u64,
+    /// Items that differ.
+    #[prost(uint64, tag = "2")]
+    pub different: u64,
+    /// Items that only the source has.
+    #[prost(uint64, tag = "3")]
+    pub only_source: u64,
+    /// Items that only the destination has.
+    #[prost(uint64, tag = "4")]
+    pub only_destination: u64,
+    /// Bytes of the source's files that both sides have.
+    #[prost(uint64, tag = "5")]
+    pub bytes: u64,
+    /// Files whose times were to be compared, and of which one side has none.
+    #[prost(uint64, tag = "6")]
+    pub timeless: u64,
+}
+
+impl CheckTally {
+    /// Items that both sides have not the same.
+    pub fn differences(&self) -> u64 {
+        self.different.saturating_add(self.only_source).saturating_add(self.only_destination)
+    }
+
+    /// Items that were compared.
+    pub fn compared(&self) -> u64 {
+        self.same.saturating_add(self.differences())
+    }
+
+    /// Adds what was found of another pair.
+    pub fn add(&mut self, more: &Self) {
+        let fields = [
+            (&mut self.same, more.same),
+            (&mut self.different, more.different),
+            (&mut self.only_source, more.only_source),
+            (&mut self.only_destination, more.only_destination),
+            (&mut self.bytes, more.bytes),
+            (&mut self.timeless, more.timeless),
+        ];
+        fields.into_iter().for_each(|(field, more)| *field = field.saturating_add(more));
+    }
+
+    /// In words: `3 different, 1 only at the source`.
+    pub fn words(&self) -> String {
+        let parts = [
+            (self.different, "different"),
+            (self.only_source, "only at the source"),
+            (self.only_destination, "only at the destination"),
+        ];
+        let parts: Vec<String> =
+            parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        if parts.is_empty() { "no differences".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// The code of the failure of a check that has found differences: the check itself is done.
+pub const DIFFERENCES: &str = "differences";
 
 /// Rates in bytes a second.
 #[derive(Clone, Copy, PartialEq, prost::Message, Serialize, Deserialize, ToSchema)]
@@ -447,7 +526,7 @@ pub struct Rates {
 /// Why a task, or an attempt of it, failed: a [`carrack_core::failure::Failure`] as JSON has it.
 #[derive(Clone, PartialEq, Eq, prost::Message, Serialize, Deserialize, ToSchema)]
 pub struct TaskFailure {
-    /// What kind, from the table of error codes.
+    /// What kind, from the table of error codes; `differences` where a check is done and has found some.
     #[prost(string, tag = "1")]
     pub code: String,
     /// Where: `source`, `destination`, `command` …
@@ -480,5 +559,8 @@ word_enum! {
         Deleted "deleted" "deleted at the destination, which alone had it"
         Planned "planned" "would be copied: the task is a preview"
         ToDelete "to-delete" "only the destination has it, and it was not deleted"
+        Different "different" "a check has found that it differs"
+        OnlySource "only-source" "a check has found it at the source alone"
+        OnlyDestination "only-destination" "a check has found it at the destination alone"
     }
 }

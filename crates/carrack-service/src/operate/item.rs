@@ -7,7 +7,7 @@ use carrack_core::path::bare;
 use data_encoding::HEXLOWER;
 
 use crate::journal::Item;
-use crate::model::{NewTask, TaskItem};
+use crate::model::{ItemState, NewTask, TaskItem};
 
 /// An item as the API shows it. One without a path of its own, such as a source that is missing, has the whole path of
 /// its pair's source.
@@ -20,8 +20,15 @@ pub fn document(item: &Item, request: Option<&NewTask>) -> TaskItem {
         state: item.state,
         size: item.size,
         digest: item.digest.map(|digest| HEXLOWER.encode(&digest)),
-        failure: item.failure.clone(),
+        failure: item.failure.clone().filter(|_| !item.state.is_difference()),
+        differs: differs(item),
     }
+}
+
+/// In what an item differs: a journal has it as why.
+fn differs(item: &Item) -> Vec<String> {
+    let told = item.failure.as_ref().filter(|_| item.state == ItemState::Different);
+    told.map_or_else(Vec::new, |told| told.why.split(", ").map(str::to_owned).collect())
 }
 
 /// The path of what a pair copies, moves or deletes, from the endpoint's root.

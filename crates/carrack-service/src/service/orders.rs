@@ -170,7 +170,7 @@ impl Orders {
         let mut pairs = Vec::with_capacity(task.request.pairs.len());
         for pair in &task.request.pairs {
             let rights = match task.request.kind {
-                TaskKind::Copy => Rights::of(&[Right::Read]),
+                TaskKind::Copy | TaskKind::Check => Rights::of(&[Right::Read]),
                 TaskKind::Move | TaskKind::Delete => Rights::of(&[Right::Read, Right::Delete]),
             };
             let use_of =
@@ -178,6 +178,10 @@ impl Orders {
             let (source, source_endpoint) =
                 self.end(&caller, &pair.source, &use_of(Side::Source, rights), rate, &mut options)?;
             let destination = match &pair.destination {
+                Some(text) if task.request.kind == TaskKind::Check => {
+                    let rights = Rights::of(&[Right::Read]);
+                    Some(self.end(&caller, text, &use_of(Side::Destination, rights), rate, &mut options)?)
+                }
                 Some(text) if task.request.kind != TaskKind::Delete => {
                     // What was copied there before is compared, and a move looks what it has made.
                     let mut rights = vec![Right::Read, Right::Write];
@@ -228,8 +232,8 @@ impl Orders {
         self.scope(&task.request)?;
         for Link { source, destination } in links {
             let ends = [
-                (source, Side::Source, kind != TaskKind::Copy),
-                (destination, Side::Destination, kind != TaskKind::Delete),
+                (source, Side::Source, matches!(kind, TaskKind::Move | TaskKind::Delete)),
+                (destination, Side::Destination, matches!(kind, TaskKind::Copy | TaskKind::Move)),
             ];
             for (end, side, changes) in ends {
                 match end.strip_prefix('@') {

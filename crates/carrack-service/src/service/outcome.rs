@@ -9,7 +9,10 @@ use super::attempt::{Attempt, event};
 use crate::clock::Moment;
 use crate::journal::{AttemptEnd, EndKind};
 use crate::ledger::{NewEvent, TaskChange};
-use crate::model::{Blocked, BlockedCause, Estimate, EventKind, Progress, Task, TaskFailure, TaskPlan, TaskState};
+use crate::model::{
+    Blocked, BlockedCause, CheckTally, DIFFERENCES, Estimate, EventKind, Progress, Task, TaskFailure, TaskPlan,
+    TaskState,
+};
 use crate::schedule::Patience;
 
 /// What becomes of a task, and what its links have shown.
@@ -89,7 +92,10 @@ impl Builder<'_> {
 
     fn done(self, progress: &Progress, failure: Option<&TaskFailure>) -> Outcome {
         if progress.items_failed == 0 {
-            return self.end(TaskState::Succeeded, None);
+            return match progress.check.filter(|check| check.differences() > 0) {
+                Some(check) => self.end(TaskState::Partial, Some(differing(self.task, &check))),
+                None => self.end(TaskState::Succeeded, None),
+            };
         }
         let is_planned = |plan: &TaskPlan| plan.new.items + plan.changed.items + plan.same.items > 0;
         let planned = self.task.request.preview && progress.plan.as_ref().is_some_and(is_planned);
@@ -224,6 +230,15 @@ impl Builder<'_> {
         outcome.died = !got_somewhere;
         outcome.change.progress = self.attempt.sample.as_ref().map(|sample| sample.progress.clone());
         outcome
+    }
+}
+
+/// Why a check that is done has not SUCCEEDED.
+fn differing(task: &Task, check: &CheckTally) -> TaskFailure {
+    TaskFailure {
+        code: DIFFERENCES.to_owned(),
+        hints: vec![format!("carrack task items {} names what differs; carrack task retry checks again", task.id)],
+        ..failure_of(ErrorCode::Other, check.words())
     }
 }
 

@@ -10,7 +10,7 @@ use super::dispatcher::{Dispatcher, Turned};
 use super::outcome::{Circumstances, LinkNews, Outcome, outcome};
 use crate::journal::EndCounts;
 use crate::ledger::{Answer, LedgerError, TaskChange, TaskGuard};
-use crate::model::{Estimate, EventKind, Progress, Task, TaskState};
+use crate::model::{Estimate, EventKind, Progress, Task, TaskKind, TaskState};
 use crate::schedule::{Outlook, Size};
 
 /// Progress is written once in this time, or less often where many tasks run: each write waits for the disk.
@@ -148,11 +148,13 @@ impl Dispatcher {
         known.deaths = if outcome.died { known.deaths + 1 } else { 0 };
         let Known { task, .. } = &*known;
         let (state, fence, owner) = (task.state, task.fence, task.owner.clone());
-        let (progress, is_preview) = (task.progress.clone(), task.request.preview);
+        // What brings nothing anywhere says nothing of how long that takes.
+        let only_looks = task.request.preview || task.request.kind == TaskKind::Check;
+        let progress = task.progress.clone();
         tracing::info!(target: "carrack::audit", task = %id, owner, state = state.name(), attempt = fence, "attempt ended");
         if state == TaskState::Succeeded
             && fence == 1
-            && !is_preview
+            && !only_looks
             && let Some(attempt) = attempt
             && !links.is_empty()
         {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::journal::{Item, JournalError, PairEnd, Reader, Record, Recovered, Withdrawn, recover};
+use crate::journal::{CheckMark, EndKind, Item, JournalError, PairEnd, Reader, Record, Recovered, Withdrawn, recover};
 use crate::model::{Fence, ItemState, Progress};
 
 /// What is known of a task from its journal.
@@ -25,6 +25,8 @@ pub struct History {
     pub expected_seen: BTreeSet<Vec<u8>>,
     /// Hosts have been reached by some attempt.
     pub reached: bool,
+    /// The last attempt has come to its end: this one was asked for.
+    pub is_done: bool,
 }
 
 /// What an attempt has to do of a pair.
@@ -64,6 +66,27 @@ pub struct PairHistory {
     open_can_pass: bool,
     /// Which items were told as done by the pass that has not come to its end.
     pub told: Told,
+    /// How far a check has come in the pass that has not come to its end.
+    pub check: Option<CheckSoFar>,
+}
+
+/// A check that was broken off.
+#[derive(Debug)]
+pub struct CheckSoFar {
+    /// How far it has come.
+    pub mark: CheckMark,
+    /// What could not be read until then.
+    pub failed: Vec<Item>,
+    /// What was told behind it: it is found once more.
+    pub told: BTreeMap<Vec<u8>, Item>,
+}
+
+impl CheckSoFar {
+    fn go_on(&mut self, mark: CheckMark) {
+        self.mark = mark;
+        let told = std::mem::take(&mut self.told);
+        self.failed.extend(told.into_values().filter(|item| item.state == ItemState::Failed));
+    }
 }
 
 /// More failed paths than this are not kept: the next pass is then over the whole pair.
@@ -187,33 +210,19 @@ impl History {
         match record {
             Record::Began { fence, time, .. } => {
                 self.end_attempt();
+                self.is_done = false;
                 (self.fence, self.began) = (self.fence.max(fence), Some((time, time)));
                 self.pairs.values_mut().for_each(|pair| (pair.open_failed, pair.open_can_pass) = (Vec::new(), false));
             }
-            Record::Item(item) => {
-                self.reached |= item.state == ItemState::Done;
-                let pair = self.pairs.entry(item.pair).or_default();
-                match item.state {
-                    ItemState::Deleted => {}
-                    ItemState::Planned | ItemState::ToDelete => pair.has_plan = true,
-                    ItemState::Failed => {
-                        pair.open_can_pass |= item.failure.as_ref().is_some_and(|failure| failure.retryable);
-                        match pair.open_failed.len() {
-                            0..FAILED_MOST => pair.open_failed.push(item.path),
-                            // Stands for the whole pair.
-                            FAILED_MOST => pair.open_failed.push(Vec::new()),
-                            _ => {}
-                        }
-                    }
-                    ItemState::Done | ItemState::Skipped => {
-                        pair.told.add(&item);
-                        if is_expected(&item.path) {
-                            self.expected_seen.insert(item.path);
-                        }
-                    }
+            Record::Item(item) => self.handle_item(item, is_expected),
+            Record::Reached => self.reached = true,
+            Record::Checked(mark) => {
+                let pair = self.pairs.entry(mark.pair).or_default();
+                match &mut pair.check {
+                    Some(check) => check.go_on(mark),
+                    None => pair.check = Some(CheckSoFar { mark, failed: Vec::new(), told: BTreeMap::new() }),
                 }
             }
-            Record::Reached => self.reached = true,
             Record::PassBegan { pair, place } => {
                 let pair = self.pairs.entry(pair).or_default();
                 if !pair.was_at(&place) {
@@ -222,11 +231,12 @@ impl History {
                 }
                 pair.place = if place.is_empty() { std::mem::take(&mut pair.place) } else { place };
                 (pair.is_open, pair.open_failed, pair.open_can_pass) = (true, Vec::new(), false);
+                pair.check = None;
             }
             Record::PairEnded(PairEnd { pair, progress, time, of_sources, of_look }) => {
                 self.at(time);
                 let pair = self.pairs.entry(pair).or_default();
-                (pair.is_open, pair.told) = (false, Told::default());
+                (pair.is_open, pair.told, pair.check) = (false, Told::default(), None);
                 if of_sources {
                     pair.sources_deleted = pair.open_failed.is_empty();
                     (pair.progress, pair.open_failed) = (progress, Vec::new());
@@ -242,10 +252,39 @@ impl History {
             }
             Record::Ended(end) => {
                 self.at(end.time);
+                self.is_done = end.kind == EndKind::Done;
                 self.tell(end.progress);
             }
             Record::Event { time, .. } => self.at(time),
             Record::Visited(_) => {}
+        }
+    }
+
+    fn handle_item(&mut self, item: Item, is_expected: &dyn Fn(&[u8]) -> bool) {
+        self.reached |= item.state == ItemState::Done;
+        let pair = self.pairs.entry(item.pair).or_default();
+        if let Some(check) = &mut pair.check {
+            check.told.insert(item.path.clone(), item);
+            return;
+        }
+        match item.state {
+            ItemState::Deleted | ItemState::Different | ItemState::OnlySource | ItemState::OnlyDestination => {}
+            ItemState::Planned | ItemState::ToDelete => pair.has_plan = true,
+            ItemState::Failed => {
+                pair.open_can_pass |= item.failure.as_ref().is_some_and(|failure| failure.retryable);
+                match pair.open_failed.len() {
+                    0..FAILED_MOST => pair.open_failed.push(item.path),
+                    // Stands for the whole pair.
+                    FAILED_MOST => pair.open_failed.push(Vec::new()),
+                    _ => {}
+                }
+            }
+            ItemState::Done | ItemState::Skipped => {
+                pair.told.add(&item);
+                if is_expected(&item.path) {
+                    self.expected_seen.insert(item.path);
+                }
+            }
         }
     }
 
@@ -262,5 +301,59 @@ impl History {
         if let Some((began, last)) = self.began.take() {
             self.active += last.since(began);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carrack_core::report::ItemKind;
+
+    use super::*;
+    use crate::model::CheckTally;
+
+    fn item(path: &[u8], state: ItemState) -> Record {
+        let (kind, path) = (ItemKind::File, path.to_vec());
+        Record::Item(Item { pair: 0, path, kind, state, size: 0, digest: None, failure: None })
+    }
+
+    fn mark(after: &[u8], same: u64, failed: u64) -> Record {
+        let tally = CheckTally { same, ..CheckTally::default() };
+        Record::Checked(CheckMark { pair: 0, after: after.to_vec(), tally, failed })
+    }
+
+    fn names<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<&'a str> {
+        items.map(|path| std::str::from_utf8(path).unwrap()).collect()
+    }
+
+    #[test]
+    fn check_that_was_broken_off_is_known_by_its_last_mark_and_what_came_behind_it() {
+        let began = |fence| Record::Began { fence, time: Moment(0), process: 1, program: String::new() };
+        let mut records = vec![
+            began(1),
+            Record::PassBegan { pair: 0, place: vec![1] },
+            mark(b"", 0, 0),
+            item(b"a", ItemState::Failed),
+            item(b"b", ItemState::Different),
+            mark(b"c", 1, 1),
+            item(b"d", ItemState::OnlySource),
+            item(b"e", ItemState::Failed),
+        ];
+        let history = History::of(records.iter().cloned());
+        let check = history.pairs[&0].check.as_ref().unwrap();
+        assert_eq!((&check.mark.after[..], check.mark.tally.same), (&b"c"[..], 1));
+        assert_eq!(names(check.failed.iter().map(|item| &item.path[..])), ["a"]);
+        assert_eq!(names(check.told.keys().map(|path| &path[..])), ["d", "e"]);
+        assert!(history.pairs[&0].is_open && !history.is_done);
+        // The next attempt goes on with the same pass.
+        records.extend([began(2), mark(b"f", 2, 2)]);
+        let history = History::of(records.iter().cloned());
+        let check = history.pairs[&0].check.as_ref().unwrap();
+        assert_eq!(names(check.failed.iter().map(|item| &item.path[..])), ["a", "e"]);
+        assert!(check.told.is_empty());
+        let (time, progress) = (Moment(0), Progress::default());
+        let end = PairEnd { pair: 0, of_sources: false, of_look: false, time, progress };
+        records.push(Record::PairEnded(end));
+        let history = History::of(records);
+        assert!(history.pairs[&0].check.is_none() && history.pairs[&0].passes == 1);
     }
 }

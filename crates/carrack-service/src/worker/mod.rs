@@ -10,6 +10,7 @@
 mod attempt;
 pub mod bench;
 mod called;
+mod checking;
 pub(crate) mod confirmed;
 mod copying;
 pub(crate) mod ends;

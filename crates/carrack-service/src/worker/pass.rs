@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use carrack_core::report::{ItemKind, Report};
 
 use crate::journal::Item;
-use crate::model::{ItemState, Progress, TaskFailure, TaskPlan};
+use crate::model::{CheckTally, ItemState, Progress, TaskFailure, TaskPlan};
 
 /// What a pass over a pair has done so far.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,8 @@ pub struct Pass {
     pub first_failure: Option<TaskFailure>,
     /// Whether another attempt can help any of them.
     pub any_can_pass: bool,
+    /// Of a check, what was found.
+    pub check: Option<CheckTally>,
 }
 
 impl Pass {
@@ -61,6 +63,8 @@ impl Pass {
                 self.bytes_skipped += item.size;
             }
             ItemState::Deleted | ItemState::Planned | ItemState::ToDelete => {}
+            // A check says at each item how many there are of all.
+            ItemState::Different | ItemState::OnlySource | ItemState::OnlyDestination => {}
             ItemState::Failed => {
                 self.failed += 1;
                 if self.of_sources {
@@ -69,6 +73,12 @@ impl Pass {
                 }
             }
         }
+    }
+
+    /// So much of a check is done.
+    pub fn checked(&mut self, tally: CheckTally, failed: u64) {
+        (self.done, self.failed) = (tally.compared(), failed);
+        self.check = Some(tally);
     }
 
     /// Adds items that are told by their number alone.
@@ -91,6 +101,7 @@ impl Pass {
             bytes_moved: before.bytes_moved + self.bytes_moved,
             bytes_verified: before.bytes_verified + self.bytes_verified,
             bytes_skipped: before.bytes_skipped + self.bytes_skipped,
+            check: self.check,
             ..Progress::default()
         }
     }
@@ -113,6 +124,9 @@ pub fn add(sum: &mut Progress, more: &Progress) {
     sum.bytes_moved += more.bytes_moved;
     sum.bytes_verified += more.bytes_verified;
     sum.bytes_skipped += more.bytes_skipped;
+    if let Some(check) = &more.check {
+        sum.check.get_or_insert_default().add(check);
+    }
 }
 
 /// What all attempts of a task have counted beside their items.

@@ -22,7 +22,7 @@ use super::order::{Order, PairOrder};
 use super::pass::Counted;
 use super::teller::{Teller, now};
 use super::visits::PairVisits;
-use super::{copying, planning, removal};
+use super::{checking, copying, planning, removal};
 use crate::journal::{EndKind, Item, Record, Recovered, Writer};
 use crate::model::{EventKind, ItemState, TaskFailure, TaskKind, keep_out_of_cores};
 use carrack_core::report::ItemKind;
@@ -199,7 +199,7 @@ impl Attempt<'_> {
 
     fn work(&mut self, number: u32, pair: &PairOrder) {
         self.called = Called::of(pair);
-        self.visits.begin(pair);
+        self.visits.begin(pair, self.order.kind);
         let place = pair.place();
         let opened = self.open(pair);
         if let Ok((source, destination)) = &opened {
@@ -207,6 +207,7 @@ impl Attempt<'_> {
         }
         let result = opened.and_then(|(source, destination)| match (self.order.kind, destination) {
             (TaskKind::Delete, _) => removal::delete(self, number, &place, &source),
+            (TaskKind::Check, Some(destination)) => checking::check(self, number, &place, &source, &destination),
             (_, Some(destination)) if self.order.preview => {
                 planning::preview(self, number, &place, &source, &destination)
             }

@@ -18,7 +18,7 @@ use carrack_core::report::ItemKind;
 use carrack_engine::{Stop, threads};
 
 use self::telling::{FIVE_MINUTES, Telling};
-use super::history::{History, PairHistory, Told};
+use super::history::{CheckSoFar, History, PairHistory, Told};
 use super::limit::{Limit as TimeLimit, Over};
 use super::pass::{Counted, Pass, failed_item, sum_of};
 use crate::clock::Moment;
@@ -125,6 +125,52 @@ impl Teller {
         let place = place.to_vec();
         state.append(&self.shared.stop, &Record::PassBegan { pair, place: place.clone() });
         state.current = Some((pair, Pass::new(place, before)));
+    }
+
+    /// Goes on with a check of a pair that was broken off; what could not be read until then is told once more among
+    /// what failed.
+    pub fn continue_check(&self, pair: u32, place: &[u8], so_far: &CheckSoFar) {
+        let mut state = self.lock();
+        state.pairs[pair as usize] = None;
+        let mut pass = Pass::new(place.to_vec(), Progress::default());
+        pass.checked(so_far.mark.tally, so_far.mark.failed);
+        state.current = Some((pair, pass));
+        drop(state);
+        let behind = so_far.told.values().filter(|item| item.state == ItemState::Failed);
+        self.failed_before(so_far.failed.iter().chain(behind));
+    }
+
+    /// What an earlier attempt could not do, and this one does not try again, is told once more among what failed.
+    pub fn failed_before<'a>(&self, items: impl Iterator<Item = &'a Item>) {
+        let mut state = self.lock();
+        for item in items {
+            if let Some(failure) = &item.failure {
+                state.note_failure(failure);
+            }
+            let written = state.failed.append(&Record::Item(item.clone()));
+            state.notice(&self.shared.stop, written);
+        }
+        let written = state.failed.flush();
+        state.notice(&self.shared.stop, written);
+    }
+
+    /// What was told of a check of a pair counts no more: both sides are compared anew.
+    ///
+    /// # Errors
+    /// If that cannot be kept.
+    pub fn forget_check(&self, directory: &Path, pair: u32) -> Result<(), String> {
+        let mut state = self.lock();
+        state.write(&self.shared.stop);
+        let end = state.journal.end();
+        let withdraw = || {
+            let mut withdrawn = Withdrawn::load(directory)?;
+            withdrawn.pair(pair, end);
+            withdrawn.save(directory)
+        };
+        withdraw().map_err(|error: JournalError| error.to_string())?;
+        state.pairs[pair as usize] = None;
+        state.floor = state.sum();
+        state.sample_now(&self.shared.stop)
     }
 
     /// What was told of a pair was done at another place, and counts no more; `is_only_open`: nor does what passes that

@@ -8,7 +8,7 @@ use data_encoding::HEXLOWER;
 
 use super::order::{EndOrder, EndpointRoot, PairOrder};
 use super::places::is_contents;
-use crate::model::{EndVisit, FaultMeaning, merge_visits, parent};
+use crate::model::{EndVisit, FaultMeaning, TaskKind, merge_visits, parent};
 
 /// What an attempt has visited.
 #[derive(Debug, Default)]
@@ -22,8 +22,9 @@ pub struct PairVisits {
 
 impl PairVisits {
     /// A pair begins.
-    pub fn begin(&mut self, pair: &PairOrder) {
+    pub fn begin(&mut self, pair: &PairOrder, kind: TaskKind) {
         self.finish();
+        let visit = |end, endpoint| visit(end, endpoint, kind);
         self.source = visit(&pair.source, pair.source_endpoint.as_ref());
         self.destination = pair.destination.as_ref().and_then(|end| visit(end, pair.destination_endpoint.as_ref()));
     }
@@ -108,7 +109,7 @@ fn is_of(failure: &Failure, side: Side) -> bool {
 }
 
 /// An end that keeps files.
-fn visit(end: &EndOrder, endpoint: Option<&EndpointRoot>) -> Option<EndVisit> {
+fn visit(end: &EndOrder, endpoint: Option<&EndpointRoot>, kind: TaskKind) -> Option<EndVisit> {
     let is_kept = matches!(end.location, Location::Local(_) | Location::Node { .. } | Location::Ssh { .. });
     let path = end.location.path().filter(|_| is_kept)?;
     let root = match (&end.root, endpoint) {
@@ -116,8 +117,8 @@ fn visit(end: &EndOrder, endpoint: Option<&EndpointRoot>) -> Option<EndVisit> {
         (None, Some(endpoint)) => endpoint.base.clone(),
         (None, None) => Vec::new(),
     };
-    // The directory in which a name is.
-    let directory = if is_contents(path) { bare(path) } else { above(bare(path)) };
+    // The directory in which a name is; a check compares what is in it.
+    let directory = if is_contents(path) || kind == TaskKind::Check { bare(path) } else { above(bare(path)) };
     Some(EndVisit {
         host: end.location.place_name(),
         endpoint: endpoint.map(|endpoint| endpoint.name.clone()),
@@ -173,14 +174,14 @@ mod tests {
             ("carrack://h/data/run", None, "/data"),
             ("ssh://h/~/data/run/", None, "~/data/run"),
         ] {
-            assert_eq!(directory(&visit(&end(text, root), None)), expected, "{text} {root:?}");
+            assert_eq!(directory(&visit(&end(text, root), None, TaskKind::Copy)), expected, "{text} {root:?}");
         }
     }
 
     #[test]
     fn visits_tell_faults_at_the_side_that_failed_and_trials_at_both() {
         let mut visits = PairVisits::default();
-        visits.begin(&PairOrder::new(end("carrack://a/src/", None), Some(end("/dst", None))));
+        visits.begin(&PairOrder::new(end("carrack://a/src/", None), Some(end("/dst", None))), TaskKind::Copy);
         visits.resolved(&Location::Local(b"/dst/in".to_vec()));
         visits.tried(b"x/1", None);
         visits.tried(b"y/2", Some(&Failure::new(ErrorCode::InputOutput, Side::Destination, "bad")));

@@ -1,6 +1,7 @@
 //! The service of managed transfers, by the command line alone: from nothing to tasks that are finished and verified.
 
 mod bench;
+mod checks;
 mod confined;
 mod crossed;
 mod documents;

@@ -22,12 +22,12 @@ export function Items({ id, revision }) {
   const saving = useAction((kind, end) => save(`/tasks/${id}/items`, { state }, kind, `items-${id}.${end}`));
   return html`<section class="stack" aria-label="Items"><div class="view-head"><h2>Items</h2><div class="filters">${(list.total > 0 || filter) && html`<span class="quiet" role="status">${plural(list.total, "item")}${list.source.complete || list.loading ? "" : " so far"}</span>`}
       <${Search} label="Path contains, or is like *.dat" value=${filter} set=${setFilter} />
-      <${Segments} value=${state} set=${setState} label="State of items" choices=${[["", "All"], ["failed", "Failed"], ["skipped", "Skipped"], ["done", "Done"], ["deleted", "Deleted"], ["planned", "Planned"], ["to-delete", "To delete"]]} />
+      <${Segments} value=${state} set=${setState} label="State of items" choices=${[["", "All"], ["failed", "Failed"], ["skipped", "Skipped"], ["done", "Done"], ["deleted", "Deleted"], ["planned", "Planned"], ["to-delete", "To delete"], ["different,only-source,only-destination", "Differences"]]} />
       <button disabled=${saving.busy} onClick=${() => saving.go("text/csv", "csv")}>CSV</button>
       <button disabled=${saving.busy} onClick=${() => saving.go("application/x-ndjson", "ndjson")}>NDJSON</button></div></div>
     <${Trouble} problem=${list.problem ?? saving.problem} />
     <${Table} source=${list.source} columns=${COLUMNS} label="Items" cls="items-columns" fitted=${true} busy=${list.loading}
-      empty=${html`<${Empty} title=${state || filter ? "No such items" : "No items yet"}>${state || filter ? "" : "An item appears when it is done, skipped, failed, deleted or planned."}<//>`} /></section>`;
+      empty=${html`<${Empty} title=${state || filter ? "No such items" : "No items yet"}>${state || filter ? "" : "An item appears when it is done, skipped, failed, deleted, planned or different."}<//>`} /></section>`;
 }
 
 /** @type {import("../table.js").Column<Item>[]} */
@@ -36,7 +36,7 @@ const COLUMNS = [
   { title: "Path", cell: (item) => item.path ? html`<span title=${spelled(itemPath(item.path))}><${Spelled} of=${itemPath(item.path)} /></span>`
     : html`<span class="quiet">the source itself</span>` },
   { title: "Size", cls: "num", cell: (item) => item.kind === "directory" ? html`<span class="quiet">directory</span>` : bytes(item.size) },
-  { title: "Digest or cause", cls: "wide", cell: (item) => item.failure ? html`<span class="bad" title=${item.failure.why}>${item.failure.why}</span>`
+  { title: "Digest or cause", cls: "wide", cell: (item) => item.differs?.length ? html`<span class="bad">${item.differs.join(", ")}</span>` : item.failure ? html`<span class="bad" title=${item.failure.why}>${item.failure.why}</span>`
     : item.digest ? html`<code title=${item.digest}>${item.digest}</code>` : html`<span class="quiet">–</span>` },
 ];
 

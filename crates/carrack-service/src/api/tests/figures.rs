@@ -72,6 +72,7 @@ fn items_are_shown_from_any_place_of_the_list() {
         size: number,
         digest: None,
         failure: None,
+        differs: Vec::new(),
     };
     *rig.backend.items.lock().unwrap() = (0..500).map(item).collect();
     let path = format!("/tasks/{}/items", task.id);

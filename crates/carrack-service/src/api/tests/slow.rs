@@ -115,6 +115,7 @@ fn fill(rig: &Rig, ann: &Client) -> String {
         size: 1,
         digest: None,
         failure: None,
+        differs: Vec::new(),
     };
     *rig.backend.items.lock().unwrap() = (0..20_000).map(item).collect();
     add_endpoint(ann, &endpoint("lab", &[])).unwrap();

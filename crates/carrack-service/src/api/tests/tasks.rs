@@ -64,7 +64,7 @@ fn request_that_can_be_no_task_is_refused_with_its_reason() {
         (json!({"pairs": []}), 400, "pairs"),
         (json!({"pairs": [{"source": "@lab:/a"}]}), 400, "destination"),
         (json!({"kind": "delete", "pairs": [{"source": "@lab:/a", "destination": "@lab:/b"}]}), 400, "no destination"),
-        (json!({"kind": "teleport", "pairs": []}), 400, "copy, move or delete"),
+        (json!({"kind": "teleport", "pairs": []}), 400, "copy, move, delete or check"),
         (json!({"pears": []}), 400, "pears"),
         (json!({"pairs": [{"source": "@lab:/a/../b", "destination": "@lab:/b"}]}), 400, "no . and no .."),
         (json!({"pairs": [{"source": "@lab:/%2e%2e/b", "destination": "@lab:/b"}]}), 400, "no . and no .."),
@@ -231,6 +231,7 @@ fn items_come_by_page_by_line_and_as_csv() {
         size: number as u64,
         digest: Some("ab".repeat(32)),
         failure: None,
+        differs: Vec::new(),
     };
     let all: Vec<TaskItem> = (0..2500).map(item).collect();
     *rig.backend.items.lock().unwrap() = all.clone();

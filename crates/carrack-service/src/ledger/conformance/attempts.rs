@@ -4,7 +4,9 @@ use std::thread;
 
 use super::{ANY, Rule, accept, all_events, at, begin, end, estimate, note, rules};
 use crate::ledger::{Ledger, LedgerError, TaskChange, TaskGuard};
-use crate::model::{Blocked, BlockedCause, Estimate, Planned, Progress, Rates, Task, TaskFailure, TaskPlan, TaskState};
+use crate::model::{
+    Blocked, BlockedCause, CheckTally, Estimate, Planned, Progress, Rates, Task, TaskFailure, TaskPlan, TaskState,
+};
 
 pub const RULES: &[Rule] = rules! {
     claim_begins_an_attempt
@@ -74,6 +76,7 @@ fn progress() -> Progress {
         unkept: [("owner".to_owned(), 10), ("700".to_owned(), 1)].into(),
         plan: Some(TaskPlan { to_delete: Planned { items: 15, bytes: 16 }, ..TaskPlan::default() }),
         source_file_system: Some("17".to_owned()),
+        check: Some(CheckTally { same: 18, timeless: 19, ..CheckTally::default() }),
     }
 }
 

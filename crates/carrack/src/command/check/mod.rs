@@ -244,7 +244,7 @@ impl Checking<'_> {
             _ => {}
         };
         let report = check(request, &context, &observer, &mut |event| match event {
-            CheckEvent::Found(path, finding) => self.found(path, finding),
+            CheckEvent::Found(path, finding, _) => self.found(path, finding),
             CheckEvent::Progress(counts) => self.progress(&counts),
         });
         if let Some(program) = sent.get() {

@@ -33,7 +33,7 @@ Examples:
   carrack task retry --cause no-space --deadline 12h
 
 A task goes on when this command, the terminal and the service end. States: QUEUED,
-ACTIVE, PAUSED, CANCELLING; and at its end SUCCEEDED, PARTIAL (some items failed), FAILED,
+ACTIVE, PAUSED, CANCELLING; and at its end SUCCEEDED, PARTIAL (some items failed, or a check has found differences), FAILED,
 CANCELLED.";
 
 /// What clap knows of it.

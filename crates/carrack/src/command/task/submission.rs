@@ -5,7 +5,7 @@ use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::options::{self, FilterLines, FormGroup, Streams, check_label, parse_priority};
 use carrack_core::path::display_bytes;
-use carrack_core::request::{Compare, Existing};
+use carrack_core::request::{Compare, Existing, Verify};
 use carrack_service::clock::Moment;
 use carrack_service::model::{NewTask, Notice, Pair, TaskKind, TaskOptions};
 use clap::{Arg, ArgAction};
@@ -227,9 +227,9 @@ fn task_options(flags: &Flags, kind: TaskKind, only: Option<Vec<String>>) -> Res
     options.only = only;
     options.filters =
         FilterLines::of(&filters::filters(flags, options.delete_excluded)?).map_err(CommandError::usage)?;
-    let refused = |why: &str| match options.deletes() {
-        true => CommandError::usage(why),
-        false => CommandError::usage(why).hint("leave --verify none out"),
+    let refused = |why: &str| match options.verify == Some(Verify::None) && !options.deletes() {
+        true => CommandError::usage(why).hint("leave --verify none out"),
+        false => CommandError::usage(why),
     };
     options.check(kind).map_err(refused)?;
     Ok(options)
@@ -307,7 +307,7 @@ fn parse_number(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use carrack_core::options::{AskedOptions, RateBound};
-    use carrack_core::request::{Digests, Durability, Verify};
+    use carrack_core::request::{Digests, Durability};
 
     use super::*;
 

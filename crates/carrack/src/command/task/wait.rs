@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_service::client::Events;
-use carrack_service::model::{Task, TaskState};
+use carrack_service::model::{DIFFERENCES, Task, TaskState};
 use clap::Command;
 
 use super::super::reach::JSON;
@@ -41,8 +41,8 @@ pub fn commands() -> [Command; 2] {
         .arg(TASKS.arg().required(true))
         .arg(TIMEOUT.arg())
         .after_help(
-            "Exit codes: 0 SUCCEEDED, 1 FAILED, 20 CANCELLED (or Ctrl-C), 23 PARTIAL, 30 the timeout. Of several tasks\n\
-             the worst: 1 before 20, 20 before 23.",
+            "Exit codes: 0 SUCCEEDED, 1 FAILED, 20 CANCELLED (or Ctrl-C), 23 PARTIAL, 27 PARTIAL of a check that has\n\
+             found differences, 30 the timeout. Of several tasks the worst: 1 before 20, 20 before 23, 23 before 27.",
         );
     let watch = Command::new("watch")
         .about("Show how far a task is, and what happens, until it ends; exit as wait does")
@@ -80,7 +80,7 @@ pub fn until_ended(
             say(&format!("{id} {}", show::progress_line(&task)));
             tell_why(&task);
         }
-        worst = worse(worst, code_of(task.state));
+        worst = worse(worst, code_of(&task));
     }
     out.finish()?;
     Ok(worst)
@@ -103,7 +103,7 @@ pub fn until_planned(service: &Service, id: &str, timeout: Option<Duration>, jso
         tell_why(&task);
     }
     out.finish()?;
-    Ok(code_of(task.state))
+    Ok(code_of(&task))
 }
 
 /// Waits until a task has ended; `None` if a signal came first.
@@ -116,7 +116,10 @@ pub fn for_end_of(service: &Service, id: &str) -> Result<Option<Task>, CommandEr
 
 fn tell_why(task: &Task) {
     if let Some(failure) = &task.failure {
-        say(&format!("  {}: {}", failure.side, failure.why));
+        match is_different(task) {
+            true => say(&format!("  {}", failure.why)),
+            false => say(&format!("  {}: {}", failure.side, failure.why)),
+        }
         failure.hints.iter().for_each(|hint| say(&format!("  hint: {hint}")));
     }
     if task.progress.items_failed > 0 {
@@ -124,9 +127,10 @@ fn tell_why(task: &Task) {
     }
 }
 
-/// The exit code of a state.
-pub fn code_of(state: TaskState) -> u8 {
-    match state {
+/// The exit code of a task that has ended.
+pub fn code_of(task: &Task) -> u8 {
+    match task.state {
+        TaskState::Partial if is_different(task) => exit::DIFFERENCES,
         TaskState::Failed => exit::OTHER,
         TaskState::Cancelled => exit::INTERRUPTED,
         TaskState::Partial => exit::PARTIAL,
@@ -134,8 +138,13 @@ pub fn code_of(state: TaskState) -> u8 {
     }
 }
 
+/// Whether a check was done and has found differences.
+fn is_different(task: &Task) -> bool {
+    task.failure.as_ref().is_some_and(|failure| failure.code == DIFFERENCES)
+}
+
 fn worse(one: u8, other: u8) -> u8 {
-    let order = [exit::OTHER, exit::INTERRUPTED, exit::PARTIAL, exit::DONE];
+    let order = [exit::OTHER, exit::INTERRUPTED, exit::PARTIAL, exit::DIFFERENCES, exit::DONE];
     order.into_iter().find(|code| [one, other].contains(code)).unwrap_or(one)
 }
 
@@ -236,7 +245,7 @@ pub fn watch(flags: &Flags) -> Result<u8, CommandError> {
     if !json {
         tell_why(&task);
     }
-    Ok(code_of(task.state))
+    Ok(code_of(&task))
 }
 
 #[cfg(test)]
@@ -245,12 +254,14 @@ mod tests {
 
     #[test]
     fn wait_exits_by_the_worst_end() {
+        let task = show::task_of_tests();
         for (state, code) in
             [(TaskState::Succeeded, 0), (TaskState::Failed, 1), (TaskState::Cancelled, 20), (TaskState::Partial, 23)]
         {
-            assert_eq!(code_of(state), code);
+            assert_eq!(code_of(&Task { state, failure: None, ..task.clone() }), code);
         }
         assert_eq!(worse(0, 23), 23);
+        assert_eq!((worse(27, 23), worse(0, 27)), (23, 27));
         assert_eq!(worse(23, 20), 20);
         assert_eq!(worse(20, 1), 1);
         assert_eq!(worse(0, 0), 0);

@@ -8,6 +8,9 @@ use crate::output::{format, human};
 /// What became of an item.
 pub fn item_line(item: &TaskItem) -> String {
     let mut line = format!("{:<7}  {:>15}  {}", item.state.name(), format::count(item.size), item.path);
+    if !item.differs.is_empty() {
+        line += &format!(" ({})", item.differs.join(", "));
+    }
     if let Some(failure) = &item.failure {
         line += &format!(": {}: {}", failure.side, failure.why);
     }
@@ -45,6 +48,7 @@ mod tests {
             size: 12_345,
             digest: None,
             failure: Some(failure),
+            differs: Vec::new(),
         };
         assert_eq!(item_line(&item), "failed            12,345  =a\\x0ab: source: open: Permission denied, \"no\"");
         let event = Event {

@@ -16,6 +16,8 @@ pub use endpoint::{ENDPOINT_HEADINGS, endpoint_lines, endpoint_row};
 pub use faults::fault_lines;
 pub use identity::{TOKEN_HEADINGS, USER_HEADINGS, token_row, user_row, whoami_line};
 pub use item::{event_line, item_line};
+#[cfg(test)]
+pub use task::tests::task as task_of_tests;
 pub use task::{
     TASK_HEADINGS, acted_line, leftover_lines, plan_lines, progress_line, removed_lines, start_words, takes,
     task_lines, task_row,

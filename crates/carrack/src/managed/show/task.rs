@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use carrack_service::clock::Moment;
-use carrack_service::model::{ActedTask, Blocked, Pair, Planned, Progress, Task, TaskKind, TaskLeftovers, TaskState};
+use carrack_service::model::{
+    ActedTask, Blocked, CheckTally, DIFFERENCES, Pair, Planned, Progress, Task, TaskKind, TaskLeftovers, TaskState,
+};
 
 use super::{maybe_time, shortened, time};
 use crate::output::{format, human};
@@ -55,9 +57,12 @@ pub fn task_lines(task: &Task) -> Vec<String> {
     let progress = &task.progress;
     if !request.preview {
         line("items", items_words(progress));
-        if request.kind != TaskKind::Delete {
+        if matches!(request.kind, TaskKind::Copy | TaskKind::Move) {
             line("bytes", bytes_words(progress));
         }
+    }
+    if let Some(check) = &progress.check {
+        line("found", check_words(check));
     }
     plan_words(task).into_iter().for_each(|(name, text)| line(name, text));
     rates(progress, &mut line);
@@ -80,7 +85,8 @@ pub fn task_lines(task: &Task) -> Vec<String> {
         line("deadline", time(deadline));
     }
     if let Some(failure) = &task.failure {
-        line("why", format!("{}: {}", failure.side, failure.why));
+        let is_done = failure.code == DIFFERENCES;
+        line("why", if is_done { failure.why.clone() } else { format!("{}: {}", failure.side, failure.why) });
         failure.hints.iter().for_each(|hint| line("hint", hint.clone()));
     }
     lines.iter().map(|line| human::safe(line)).collect()
@@ -135,6 +141,7 @@ const PAIRS_SHOWN: usize = 10;
 pub fn pair_words(kind: TaskKind, pair: &Pair) -> String {
     match (&pair.destination, kind) {
         (Some(destination), TaskKind::Copy | TaskKind::Move) => format!("{} -> {destination}", pair.source),
+        (Some(destination), TaskKind::Check) => format!("{} and {destination}", pair.source),
         _ => pair.source.clone(),
     }
 }
@@ -269,6 +276,17 @@ fn items_words(progress: &Progress) -> String {
     )
 }
 
+/// What a check has found.
+fn check_words(check: &CheckTally) -> String {
+    let CheckTally { same, bytes, timeless, .. } = *check;
+    let mut text = format!("{}; {} the same, {} compared", check.words(), format::count(same), format::size(bytes));
+    if timeless > 0 {
+        let files = format::counted(timeless, "file", "files");
+        text += &format!("; not compared: the times of {files}, which one side does not have");
+    }
+    text
+}
+
 fn bytes_words(progress: &Progress) -> String {
     let Progress { bytes_total, bytes_moved, bytes_verified, bytes_skipped, bytes_resent, .. } = *progress;
     format!(
@@ -297,14 +315,21 @@ pub fn progress_line(task: &Task) -> String {
     let progress = &task.progress;
     let done = progress.items_done + progress.items_skipped;
     let still = if progress.scan_complete { "" } else { "+" };
-    let mut text = format!(
-        "{}: {} of {}{still} items, {} of {}{still}",
-        task.state.name(),
-        format::count(done),
-        format::count(progress.items_total),
-        format::size(progress.bytes_moved),
-        format::size(progress.bytes_total)
-    );
+    let compared = progress.check.map(|check| {
+        let items = format::counted(check.compared(), "item", "items");
+        format!("{}: {items} compared, {}, {}", task.state.name(), format::size(check.bytes), check.words())
+    });
+    let moved = || {
+        format!(
+            "{}: {} of {}{still} items, {} of {}{still}",
+            task.state.name(),
+            format::count(done),
+            format::count(progress.items_total),
+            format::size(progress.bytes_moved),
+            format::size(progress.bytes_total)
+        )
+    };
+    let mut text = compared.unwrap_or_else(moved);
     if progress.items_failed > 0 {
         text += &format!(", {} failed", format::count(progress.items_failed));
     }
