@@ -1100,7 +1100,7 @@ class FaultFigures:
 
 @dataclass(frozen=True)
 class FaultPlace:
-    """A place that faults are counted by. Users who are no admins know hosts by their endpoints: `@lab` and paths below
+    """A place that faults are counted by. Users who are no admins know hosts by their endpoints: `@lab`, paths below
     it.
     """
 

@@ -51,8 +51,7 @@ fn named(path: &[u8], what: &'static str, error: &io::Error) -> Failure {
     io_failure(Side::Source, what, error).at_path(path)
 }
 
-/// What paths are. One that cannot be looked at has its failure in its place: the command decides what that means,
-/// since of a destination it is no error that nothing is there.
+/// What paths are. One that cannot be looked at has its failure in its place: the command decides what that means.
 pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
     if let Place::Stored(_, store) = place {
         let facts = paths.iter().map(|path| match store.look(path) {
@@ -72,9 +71,8 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
             let (kind, lies) = (Some(kind_of(stat.kind)), lies(place, path, stat.kind, &mounts));
             let (lies_in, holds) = lies.unwrap_or_default();
             let (size, device, inode) = (stat.size, stat.device, stat.inode);
-            let begins = || place.dir(path).and_then(|directory| directory.is_mount_top()).unwrap_or(false);
-            let is_mount_top = stat.kind == Kind::Dir && begins();
-            let file_system = file_system_of(place, path, stat.kind);
+            let top = (stat.kind == Kind::Dir).then(|| place.dir(path).ok()?.is_mount_top().ok()).flatten();
+            let (is_mount_top, file_system) = (top.unwrap_or(false), file_system_of(place, path, stat.kind));
             PathFacts { kind, size, device, inode, resolved, failure: None, lies_in, holds, is_mount_top, file_system }
         }
         // Nothing is there, and no failure: a destination is made.
@@ -89,13 +87,9 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
     Tell::Inspected(facts.collect())
 }
 
-/// By which the file system of a directory is known; of anything else, and of what is to be made, that of the directory
-/// that it is in.
+/// By which the file system of a directory is known; of anything else, that of the directory that it is in.
 fn file_system_of(place: &Place, path: &[u8], kind: Kind) -> Option<FileSystemKey> {
-    let directory = match kind {
-        Kind::Dir => place.dir(path).ok()?,
-        _ => place.parent(path).ok()?.0,
-    };
+    let directory = if kind == Kind::Dir { place.dir(path).ok()? } else { place.parent(path).ok()?.0 };
     file_system(&directory).ok().map(|found| file_system_key(&found))
 }
 

@@ -17,7 +17,7 @@ word_enum! {
     }
 }
 
-/// A place that faults are counted by. Users who are no admins know hosts by their endpoints: `@lab` and paths below it.
+/// A place that faults are counted by. Users who are no admins know hosts by their endpoints: `@lab`, paths below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 pub struct FaultPlace {
     /// What it is.

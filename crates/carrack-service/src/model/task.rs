@@ -466,6 +466,9 @@ pub struct CheckTally {
     /// Files whose times were to be compared, and of which one side has none.
     #[prost(uint64, tag = "6")]
     pub timeless: u64,
+    /// Names of which it was not compared whether they are of one file: too many files have several names.
+    #[prost(uint64, tag = "7")]
+    pub unlinked: u64,
 }
 
 impl CheckTally {
@@ -488,6 +491,7 @@ impl CheckTally {
             (&mut self.only_destination, more.only_destination),
             (&mut self.bytes, more.bytes),
             (&mut self.timeless, more.timeless),
+            (&mut self.unlinked, more.unlinked),
         ];
         fields.into_iter().for_each(|(field, more)| *field = field.saturating_add(more));
     }

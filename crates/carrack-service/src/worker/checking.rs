@@ -46,7 +46,8 @@ pub fn check(
         attempt.teller.failed_before(failed.iter());
         return Ok(());
     }
-    let so_far = known.and_then(|known| known.check);
+    // Which names are of one file is known of those that were seen: hard links are compared from the beginning.
+    let so_far = known.and_then(|known| known.check).filter(|_| !request.options.kept.hard_links);
     match &so_far {
         Some(so_far) => attempt.teller.continue_check(pair, place, so_far),
         None => {
@@ -205,8 +206,8 @@ impl<'a, 'b> Checking<'a, 'b> {
     }
 
     fn counted(&mut self, counts: CheckCounts) {
-        let CheckCounts { same, differing, only_source, only_destination, failed, bytes, timeless } = counts;
-        let tally = CheckTally { same, different: differing, only_source, only_destination, bytes, timeless };
+        let CheckCounts { same, differing, only_source, only_destination, failed, bytes, timeless, unlinked } = counts;
+        let tally = CheckTally { same, different: differing, only_source, only_destination, bytes, timeless, unlinked };
         (self.mark.tally, self.mark.failed) = (tally, failed);
         self.attempt.teller.update(|pass| pass.checked(tally, failed));
         if self.is_new && self.kept.elapsed() >= MARK_EVERY {
@@ -233,6 +234,6 @@ impl<'a, 'b> Checking<'a, 'b> {
 }
 
 fn counts_of(tally: &CheckTally, failed: u64) -> CheckCounts {
-    let CheckTally { same, different, only_source, only_destination, bytes, timeless } = *tally;
-    CheckCounts { same, differing: different, only_source, only_destination, failed, bytes, timeless }
+    let CheckTally { same, different, only_source, only_destination, bytes, timeless, unlinked } = *tally;
+    CheckCounts { same, differing: different, only_source, only_destination, failed, bytes, timeless, unlinked }
 }

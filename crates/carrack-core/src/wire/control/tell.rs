@@ -145,8 +145,8 @@ pub struct PathFacts {
     pub holds: Vec<PlaceKey>,
     /// A directory where a mounted file system begins.
     pub is_mount_top: bool,
-    /// By which its file system is known, over reboots as far as it knows itself, and by whichever host it is mounted;
-    /// `None` where nothing tells. Only equality counts.
+    /// By which its file system is known, or that in which it would be made: over reboots as far as it knows itself,
+    /// and by whichever host it is mounted; `None` where nothing tells. Only equality counts.
     pub file_system: Option<FileSystemKey>,
 }
 

@@ -356,10 +356,10 @@ fn faults_are_of_ones_own_tasks_by_endpoint_and_of_all_tasks_by_host_for_admins(
     }
     // The test of the endpoint tells it, by the path below its root, to whoever may test it.
     let test: EndpointTest =
-        serde_json::from_slice(&ann.call(&Call::post("/endpoints/lab/test")).unwrap().body()).unwrap();
+        serde_json::from_slice(ann.call(&Call::post("/endpoints/lab/test")).unwrap().body()).unwrap();
     let check = test.checks.iter().find(|check| check.name == "faults").unwrap();
     assert!(!test.ok && check.told.starts_with("12 of 12 tasks had a fault "), "{check:?}");
     let test: EndpointTest =
-        serde_json::from_slice(&bob.call(&Call::post("/endpoints/boblab/test")).unwrap().body()).unwrap();
+        serde_json::from_slice(bob.call(&Call::post("/endpoints/boblab/test")).unwrap().body()).unwrap();
     assert!(test.checks.iter().any(|check| check.name == "faults" && check.ok == Some(true)), "{test:?}");
 }

@@ -278,11 +278,14 @@ fn items_words(progress: &Progress) -> String {
 
 /// What a check has found.
 fn check_words(check: &CheckTally) -> String {
-    let CheckTally { same, bytes, timeless, .. } = *check;
+    let CheckTally { same, bytes, timeless, unlinked, .. } = *check;
     let mut text = format!("{}; {} the same, {} compared", check.words(), format::count(same), format::size(bytes));
     if timeless > 0 {
         let files = format::counted(timeless, "file", "files");
         text += &format!("; not compared: the times of {files}, which one side does not have");
+    }
+    if unlinked > 0 {
+        text += &format!("; not compared: whether {} names are of one file", format::count(unlinked));
     }
     text
 }

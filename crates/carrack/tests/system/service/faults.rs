@@ -21,7 +21,7 @@ fn copies(sandbox: &Sandbox, from: &str, times: usize, more: &[&str]) {
 fn directory_where_files_are_not_what_they_should_be_is_named_and_its_endpoint_fails_its_test() {
     let sandbox = Sandbox::new();
     for directory in ["good", "bad"] {
-        sandbox.write(&format!("lab/{directory}/file"), "x");
+        sandbox.write(format!("lab/{directory}/file"), "x");
         std::fs::create_dir_all(sandbox.path("archive").join(directory)).unwrap();
     }
     let digest = blake3::hash(b"another").to_hex();
