@@ -877,6 +877,8 @@ class CheckTally:
     """Items that are the same at both sides."""
     timeless: int = 0
     """Files whose times were to be compared, and of which one side has none."""
+    unlinked: int = 0
+    """Names of which it was not compared whether they are of one file: too many files have several names."""
 
 
 @dataclass(frozen=True)

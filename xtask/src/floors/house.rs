@@ -243,7 +243,7 @@ pub(super) const HOUSE: &[Folder] = &[
     Folder {
         name: "carrack-service",
         module: "operate",
-        floors: &[&["backend"], &["endpoint_test", "item", "log", "older", "systemd"]],
+        floors: &[&["backend"], &["endpoint_test", "item", "log", "notify", "older", "systemd"]],
     },
     Folder {
         name: "carrack-service",
@@ -359,7 +359,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["figures", "human", "json", "problem_hints"],
             &["hints", "options", "sample", "synced", "unsent"],
             &["itemized", "progress", "question"],
-            &["format", "stream"],
+            &["csv", "format", "stream"],
         ],
     },
     Folder {
@@ -384,6 +384,7 @@ pub(super) const HOUSE: &[Folder] = &[
                 "names",
                 "rm",
                 "service",
+                "short_help",
                 "stat",
                 "sum",
                 "timer",

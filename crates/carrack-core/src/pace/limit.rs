@@ -193,8 +193,8 @@ const AFTER_SECONDS: f64 = 2.5;
 const UNEXPLAINED: f64 = 0.5;
 
 /// The one moment at which the rate fell: of all, the one whose two means leave the least unexplained. Each interval is
-/// so many seconds and so many bytes. `None` where no single fall to less than what [`RateWatch`] tells explains them, with
-/// so many seconds before it at least.
+/// so many seconds and so many bytes. `None` where no single fall to less than what [`RateWatch`] tells explains them,
+/// with so many seconds before it at least.
 pub fn step_down(intervals: &[(f64, f64)], before_seconds: f64) -> Option<StepDown> {
     let sums = |part: &[(f64, f64)]| part.iter().fold((0.0, 0.0), |(time, bytes), one| (time + one.0, bytes + one.1));
     let spread = |part: &[(f64, f64)]| {

@@ -30,8 +30,8 @@ pub fn away_us(source: Stretch<'_>) -> u64 {
     away_us
 }
 
-/// Whether bytes were under way between two samples, and none was acknowledged. Streams that are given up meanwhile have
-/// nothing under way any more, and yet nothing comes through.
+/// Whether bytes were under way between two samples, and none was acknowledged. Streams that are given up meanwhile
+/// have nothing under way any more, and yet nothing comes through.
 fn is_away(before: &Sample, after: &Sample, was_away: bool) -> bool {
     let delivered = after.counts.delivered.saturating_sub(before.counts.delivered);
     delivered == 0 && before.counts.delivered > 0 && (was_away || after.state.in_flight_bytes > 0)

@@ -239,8 +239,9 @@ fn one_stream_does_not_speak_for_the_path() {
     assert_eq!(stage(&[(77_869, 40_153), (43_126, 40_000), (42_972, 40_000), (41_628, 40_196)]), Stage::Loss);
 }
 
-/// Measured, over 40 ms: two seconds of a link that four streams fill, then eight in which 2 % is lost; where few packets
-/// are in flight the last one of a burst is acknowledged late, and trips fluctuate by more than they are longer.
+/// Measured, over 40 ms: two seconds of a link that four streams fill, then eight in which 2 % is lost; where few
+/// packets are in flight the last one of a burst is acknowledged late, and trips fluctuate by more than they are
+/// longer.
 #[test]
 fn losses_behind_a_queue_are_told_from_it() {
     let stage = |seconds: &[(u64, [u64; 3])]| {
@@ -296,8 +297,8 @@ fn streams_that_begin_behind_a_full_queue_know_it_by_each_other() {
     assert_eq!(judge(source, sample(100, &[(Receive, 95)], 0), false).unwrap().limit.stage, Stage::Network);
 }
 
-/// Measured: 1,200 files of 24 kB from a disk held to 200 reads a second, 85 ms of processor in six seconds. Brief calls
-/// are sampled, and a tenth of the waiting was seen.
+/// Measured: 1,200 files of 24 kB from a disk held to 200 reads a second, 85 ms of processor in six seconds. Brief
+/// calls are sampled, and a tenth of the waiting was seen.
 #[test]
 fn time_that_threads_used_no_processor_for_is_not_work() {
     let mut source = sample(100, &[(Read, 10), (Find, 2)], 0);

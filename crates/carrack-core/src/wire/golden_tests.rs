@@ -345,13 +345,10 @@ fn tells() -> Vec<Line> {
     let kinds = [None, Some(file), Some(directory), Some(symlink), Some(special)];
     let failed = PathFacts { failure: Some(no_space()), ..PathFacts::default() };
     let facts = kinds.into_iter().map(|kind| PathFacts { kind, ..facts.clone() }).chain([failed]).collect();
-    let link = Entry {
-        link_target: b"to".to_vec(),
-        surveyed: Some(Surveyed { file: Some((8, 9)), ..Surveyed::default() }),
-        ..entry(b"l", symlink)
-    };
-    let refused = Entry { path: b"u".to_vec(), failure: Some(no_space()), ..Entry::default() };
-    let entries = vec![entry(b"f", file), entry(b"d/e", directory), link, entry(b"s", special), refused];
+    let surveyed = Some(Surveyed { file: Some((8, 9)), ..Surveyed::default() });
+    let link = Entry { link_target: b"to".to_vec(), surveyed, ..entry(b"l", symlink) };
+    let mut entries = vec![entry(b"f", file), entry(b"d/e", directory), link, entry(b"s", special)];
+    entries.push(Entry { path: b"u".to_vec(), failure: Some(no_space()), ..Entry::default() });
     let main = FileDigests { blake3: Some(counting(1)), ..FileDigests::default() };
     let sums = FileDigests { adler32: Some(0x0102_0304), crc32c: Some(0), ..main };
     let xxh128 = FileDigests { xxh128: Some(counting(33)), ..FileDigests::default() };
@@ -365,8 +362,7 @@ fn tells() -> Vec<Line> {
     let times = StageTimes { busy: time(9), storage: time(2), network: time(3), pacing: time(4) };
     let stages = Stages { times, ..Stages::default() };
     let carried = Stages { at: time(5), delivered: 6, segments: 8, repeated: 7, ..stages };
-    let round_trip = Duration::from_micros(1500);
-    let dialed = Dialed { address: "192.0.2.1:4001".into(), cipher: "TLS13".into(), round_trip };
+    let dialed = Dialed { address: "192.0.2.1:4001".into(), cipher: "TLS13".into(), round_trip: time(1_500_000) };
     let lost = StreamLost { failure: Some(no_space()), ..StreamLost::default() };
     let mut lines = welcomes();
     lines.extend([

@@ -18,7 +18,8 @@ pub fn addresses(host: &SshHost, reach: &Reach) -> Vec<SocketAddr> {
     look_up(&format!("{name}:0")).unwrap_or_default()
 }
 
-/// The server that ssh connects to by itself; `None` where it goes by way of another host or program, or cannot be asked.
+/// The server that ssh connects to by itself; `None` where it goes by way of another host or program, or cannot be
+/// asked.
 pub fn server(host: &SshHost, reach: &Reach) -> Option<SocketAddr> {
     let said = configuration(host, reach)?;
     let value = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

@@ -258,8 +258,8 @@ impl Measured {
         away_us(Stretch { before: &Sample::default(), points }).saturating_add(self.apart_us)
     }
 
-    /// Where the rate of the latest samples fell, how long ago, and from what to what: by what has landed. There must have
-    /// been so many seconds before it.
+    /// Where the rate of the latest samples fell, how long ago, and from what to what: by what has landed. There
+    /// must have been so many seconds before it.
     pub fn fall(&self, before_seconds: f64, now: Instant) -> Option<(Duration, StepDown)> {
         let end = if self.destination.recent.is_empty() { &self.source } else { &self.destination };
         let first = end.recent.first()?;

@@ -275,8 +275,8 @@ impl End {
         told_first(self.looked_up.take(), &self.welcome.local_address, port)
     }
 
-    /// The address of this host that the far side sees: of its control connection, or where it cannot know that, because
-    /// no ssh has told it, the one that packets to it have.
+    /// The address of this host that the far side sees: of its control connection, or where it cannot know that,
+    /// because no ssh has told it, the one that packets to it have.
     pub fn seen_address(&mut self) -> Option<String> {
         if !self.welcome.peer_address.is_empty() {
             return Some(self.welcome.peer_address.clone());

@@ -66,7 +66,7 @@ pub fn command() -> Command {
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let place = named::place(flags, &LOCATION, Needs::READ)?;
-    let look = Look { recursive: flags.has(&RECURSIVE), long: flags.has(&LONG), human: flags.has(&HUMAN) };
+    let look = ListingView { recursive: flags.has(&RECURSIVE), long: flags.has(&LONG), human: flags.has(&HUMAN) };
     let order = ListingOrder::of(flags);
     let mut run = VerbRun::new("ls", flags)?.without(filters::of_verb(flags)?);
     run.each(&[place], |run, files, place| list(run, files, place, look, order))?;
@@ -75,7 +75,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
 
 /// How much is listed, and how it is shown.
 #[derive(Clone, Copy)]
-struct Look {
+struct ListingView {
     recursive: bool,
     long: bool,
     human: bool,
@@ -125,7 +125,7 @@ fn list(
     run: &mut VerbRun<'_>,
     files: &mut Files,
     place: &VerbPlace,
-    look: Look,
+    look: ListingView,
     order: ListingOrder,
 ) -> Result<(), carrack_core::report::Failure> {
     let mut held: Vec<ListEntry> = Vec::new();
@@ -154,12 +154,12 @@ fn list(
     read
 }
 
-fn show_all(run: &mut VerbRun<'_>, held: &mut Vec<ListEntry>, order: ListingOrder, look: Look) {
+fn show_all(run: &mut VerbRun<'_>, held: &mut Vec<ListEntry>, order: ListingOrder, look: ListingView) {
     held.sort_by(|one, other| order.compare(one, other));
     held.drain(..).for_each(|listed| show(run, &listed, look));
 }
 
-fn show(run: &mut VerbRun<'_>, listed: &ListEntry, look: Look) {
+fn show(run: &mut VerbRun<'_>, listed: &ListEntry, look: ListingView) {
     run.done += 1;
     if run.json {
         run.json("entry", entry::fields(&listed.path, listed));

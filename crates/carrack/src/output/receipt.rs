@@ -25,18 +25,18 @@ use crate::receipts;
 
 /// The receipt of a copy that is being made.
 pub struct Receipt {
-    begun: Begun,
+    begun: BegunReceipt,
     making: Making,
 }
 
 /// The receipt of a comparison that is being made.
 pub struct CheckReceipt {
-    begun: Begun,
+    begun: BegunReceipt,
     draft: Draft,
 }
 
 /// What is known of a receipt before anything is done.
-struct Begun {
+struct BegunReceipt {
     path: Vec<u8>,
     /// What it is of, a word of [`Deed`].
     of: String,
@@ -73,7 +73,7 @@ impl MadeReceipt {
     }
 }
 
-impl Begun {
+impl BegunReceipt {
     /// Makes its file, and an empty one for what is to be told of items.
     fn create(path: &[u8], of: &str) -> Result<(Self, File), CommandError> {
         let key = receipts::own_key_or_new()?;
@@ -121,7 +121,7 @@ impl Receipt {
     /// # Errors
     /// When its file or the user's key cannot be made.
     pub fn create(path: &[u8], of: &str) -> Result<Self, CommandError> {
-        let (begun, spool) = Begun::create(path, of)?;
+        let (begun, spool) = BegunReceipt::create(path, of)?;
         Ok(Self { begun, making: Making::new(spool) })
     }
 
@@ -153,7 +153,7 @@ impl CheckReceipt {
     /// # Errors
     /// The same.
     pub fn create(path: &[u8]) -> Result<Self, CommandError> {
-        let (begun, spool) = Begun::create(path, Deed::Check.name())?;
+        let (begun, spool) = BegunReceipt::create(path, Deed::Check.name())?;
         Ok(Self { begun, draft: Draft::new(spool) })
     }
 
