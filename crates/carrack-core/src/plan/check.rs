@@ -4,7 +4,7 @@
 //! that is a failure of its item, and what the other side has there and below is no difference.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::compare::{CompareRules, State};
 use crate::attributes::{AttributeKind, KeptAttributes, OtherAttributes};
@@ -291,8 +291,8 @@ pub struct TreeComparison {
 struct NamesOfOne {
     /// By the file's device and inode: the same of the other side's file that has the first of its names; `None` where
     /// that one has a single name.
-    source: HashMap<(u64, u64), Option<(u64, u64)>>,
-    destination: HashMap<(u64, u64), Option<(u64, u64)>>,
+    source: BTreeMap<(u64, u64), Option<(u64, u64)>>,
+    destination: BTreeMap<(u64, u64), Option<(u64, u64)>>,
 }
 
 impl NamesOfOne {
@@ -307,7 +307,7 @@ impl NamesOfOne {
 
 /// Whether the other side's file is that of this one's first name. Two single files are no names of one.
 fn belongs(
-    known: &mut HashMap<(u64, u64), Option<(u64, u64)>>,
+    known: &mut BTreeMap<(u64, u64), Option<(u64, u64)>>,
     file: Option<(u64, u64)>,
     other: Option<(u64, u64)>,
 ) -> Option<bool> {

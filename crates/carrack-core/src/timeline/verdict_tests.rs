@@ -270,7 +270,8 @@ fn losses_behind_a_queue_are_told_from_it() {
         verdict(source, destination, last * SECOND, 4, false).unwrap().limit.stage
     };
     let full = |_: u64| (0, [73_400, 40_100, 60]);
-    let lossy = |number: u64| (14, if number % 2 == 0 { [52_600, 40_000, 17_900] } else { [42_000, 40_000, 2_500] });
+    let lossy =
+        |number: u64| (14, if number.is_multiple_of(2) { [52_600, 40_000, 17_900] } else { [42_000, 40_000, 2_500] });
     assert_eq!(stage(&[full(0), full(1), full(2)]), Stage::Network);
     assert_eq!(stage(&(0..8).map(lossy).collect::<Vec<_>>()), Stage::Loss);
     let both: Vec<_> = (0..4).map(full).chain((0..6).map(lossy)).collect();

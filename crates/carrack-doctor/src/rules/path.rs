@@ -257,7 +257,7 @@ fn loss(situation: &Situation) -> Known<Vec<Told>> {
             let value = format!("{resent} of {segments} packets sent again");
             // The streams fill a queue at the narrowest place, and what overflows there is no fault of the path.
             let full = way.resent_when_full.filter(|(resent, all)| *all > 0 && *resent as f64 > most * *all as f64);
-            told.push(Told::ok(value + &full.map(|full| when_full(full)).unwrap_or_default()).at(side));
+            told.push(Told::ok(value + &full.map(when_full).unwrap_or_default()).at(side));
             continue;
         }
         let value = format!("{} of what this host sends is sent again", units::share(share));

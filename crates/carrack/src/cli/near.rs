@@ -122,13 +122,9 @@ fn is_near(typed: &str, name: &str) -> bool {
 
 /// How many slips lead from one word to the other.
 fn distance(one: &[u8], other: &[u8]) -> usize {
-    let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
-    for at in 0..=one.len() {
-        rows[at][0] = at;
-    }
-    for at in 0..=other.len() {
-        rows[0][at] = at;
-    }
+    // In the first row and column one of the words has no letters.
+    let row = |a: usize| (0..=other.len()).map(|b| if a == 0 { b } else { a }).collect();
+    let mut rows: Vec<Vec<usize>> = (0..=one.len()).map(row).collect();
     for a in 1..=one.len() {
         for b in 1..=other.len() {
             let same = usize::from(one[a - 1] != other[b - 1]);

@@ -332,8 +332,11 @@ mod tests {
 
     fn check_all_are_answered(flags: &str) {
         for flag in flags.lines() {
-            let value = |value| if value == "" { "1" } else { value };
-            let words = flag.split_once('=').map_or(vec![flag], |(flag, given)| vec![flag, value(given)]);
+            let words = match flag.split_once('=') {
+                Some((flag, "")) => vec![flag, "1"],
+                Some((flag, given)) => vec![flag, given],
+                None => vec![flag],
+            };
             for verb in ["copy", "sync"] {
                 let words = [&["carrack", verb][..], &words, &["a", "b"]].concat();
                 let line: Vec<OsString> = words.iter().map(OsString::from).collect();
