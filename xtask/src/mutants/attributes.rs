@@ -189,7 +189,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "what does not travel is taken away",
         "crates/carrack-engine/src/storage/posix/giving.rs",
-        ["let is_wanted = |name: &[u8]| wanted.are_cut || ", "let is_wanted = |name: &[u8]| "],
+        ["let has_to_stay = |name: &[u8]| wanted.are_cut || ", "let has_to_stay = |name: &[u8]| "],
         FIDELITY,
     ),
     mutation(

@@ -2,8 +2,8 @@
 //!
 //! A task is one trial at each place at which it was at work: it has a fault there, or none, however many items failed.
 //! So a task with a million bad items weighs as much as any other, and what is counted is as independent as tasks are.
-//! A place is compared with all tasks of the same time that were not there, by Fisher's exact test ([`tail`]), over the
-//! whole time and over its halves, quarters and so on, down to an hour ([`scan`]). Every comparison of a place with the
+//! A place is compared with all tasks of the same time that were not there, by Fisher's exact test (`tail`), over the
+//! whole time and over its halves, quarters and so on, down to an hour (`scan`). Every comparison of a place with the
 //! rest is counted, and the chance of a finding is multiplied by that number (Bonferroni): where all places are alike,
 //! one look in a thousand names any. What is only up to twice as likely to fail as the rest is not named either.
 

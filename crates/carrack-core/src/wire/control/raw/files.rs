@@ -164,10 +164,10 @@ pub struct Surveyed {
     #[prost(bytes = "vec", tag = "4")]
     pub special: Vec<u8>,
     /// Of what has several names, which file it is, where names of one file are compared: its device,
-    #[prost(fixed64, tag = "5")]
+    #[prost(uint64, tag = "5")]
     pub device: u64,
     /// and its inode; 0 of all others.
-    #[prost(fixed64, tag = "6")]
+    #[prost(uint64, tag = "6")]
     pub inode: u64,
 }
 
