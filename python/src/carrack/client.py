@@ -321,7 +321,7 @@ class Client:
         """The key with which the service signs receipts."""
         return self._ask(ReceiptSigner, "GET", "/receipts/key")
 
-    def faults(self, *, since: datetime | None = None, endpoint: str | None = None) -> FaultStatistics:
+    def faults(self, *, since: Moment | None = None, endpoint: str | None = None) -> FaultStatistics:
         """Faults of tasks by host, disk and directory, and where they come in bursts; of 30 days, or since a time."""
         found = self.call("GET", "/faults", query={"from": since, "endpoint": endpoint})
         return decode(FaultStatistics, found)
