@@ -126,7 +126,7 @@ fn login_link_is_made_later_for_a_user() {
     // One's own, for another device.
     let own = from(&sandbox, "ada", &["service", "user", "link"], "").stdout;
     assert_eq!(from(&sandbox, "phone", &["login", "--link"], &own).code, 0);
-    from(&sandbox, "ada", &["service", "user", "link", "local"], "").failed_with(11, &["no such"]);
+    from(&sandbox, "ada", &["service", "user", "link", "local"], "").failed_with(11, &["does not exist"]);
     from(&sandbox, "ada", &["login", "--link"], "no link at all\n").failed_with(2, &["no login link"]);
 }
 
