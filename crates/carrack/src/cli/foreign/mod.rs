@@ -139,13 +139,29 @@ const fn refused(names: &'static [&'static str], whose: &'static str, why: &'sta
     ForeignFlag { names, whose, follows: Follows::Nothing, effect: ForeignEffect::Refused, why }
 }
 
-/// The flags of others that a command line may have, by its verb.
-fn table_of(arguments: &[OsString]) -> &'static [ForeignFlag] {
-    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
-    match (word(1), word(2)) {
-        (Some("copy" | "cp" | "sync"), _) => FOREIGN_FLAGS,
-        (Some("task"), Some("submit" | "preview")) | (Some("timer"), Some("create")) => FOREIGN_TASK_FLAGS,
-        _ => &[],
+/// Where flags of others are typed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TypedAt {
+    Copy,
+    Task,
+}
+
+impl TypedAt {
+    /// By the verb of a command line; `None` at all others.
+    fn of(arguments: &[OsString]) -> Option<Self> {
+        let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
+        match (word(1), word(2)) {
+            (Some("copy" | "cp" | "sync"), _) => Some(Self::Copy),
+            (Some("task"), Some("submit" | "preview")) | (Some("timer"), Some("create")) => Some(Self::Task),
+            _ => None,
+        }
+    }
+
+    fn table(self) -> &'static [ForeignFlag] {
+        match self {
+            Self::Copy => FOREIGN_FLAGS,
+            Self::Task => FOREIGN_TASK_FLAGS,
+        }
     }
 }
 
@@ -169,7 +185,7 @@ pub fn taken(table: &[ForeignFlag]) -> Vec<Arg> {
 /// What is said of a command line that has one of these flags in the place of ours. `parsed` is what clap says of it;
 /// `arguments` are those of the line, the program's name and the verb included.
 pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Option<CommandError> {
-    let table = table_of(arguments);
+    let place = TypedAt::of(arguments)?;
     // A time that is not joined to its flag would be a source.
     let apart = arguments.windows(2).find_map(|pair| {
         let time = pair[1].to_str().filter(|time| pair[0] == "--stats" && parse_duration(time).is_ok())?;
@@ -178,26 +194,26 @@ pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Op
     let before_paths = arguments.split(|argument| argument == "--").next().unwrap_or_default();
     let misread = || before_paths.windows(2).find_map(|pair| misread::value_of_theirs(&pair[0], &pair[1]));
     // Tasks have none of these letters.
-    let misread = apart.or_else(|| std::ptr::eq(table, FOREIGN_FLAGS).then(misread).flatten());
-    if let Some(misread) = misread.filter(|_| !table.is_empty()) {
-        return Some(misread);
+    let misread = apart.or_else(|| (place == TypedAt::Copy).then(misread).flatten());
+    if misread.is_some() {
+        return misread;
     }
-    let row_of = |typed: &str| row_of(table, typed);
+    let row_of = |typed: &str| row_of(place.table(), typed);
     let words = arguments.iter().filter_map(|argument| argument.to_str()).take_while(|argument| *argument != "--");
     // clap takes `-sync` for letters of flags, some of which we have: what was typed says more.
     let mut long_words =
         words.filter(|word| word.len() > "-x".len() && word.starts_with('-') && !word.starts_with("--"));
-    let word = long_words.find_map(|word| row_of(word).or_else(|| row_of_globus_url_copy(table, word)));
+    let word = long_words.find_map(|word| row_of(word).or_else(|| row_of_globus_url_copy(place, word)));
     let (name, row) = match (word, parsed) {
         (Some(word), _) => word,
         (None, Err(refusal)) if refusal.kind() == ErrorKind::UnknownArgument => {
             let Some(ContextValue::String(unknown)) = refusal.get(ContextKind::InvalidArg) else { return None };
-            row_of(unknown).or_else(|| row_of_bbcp(table, unknown)).or_else(|| row_of_copying(table, unknown))?
+            row_of(unknown).or_else(|| row_of_bbcp(place, unknown)).or_else(|| row_of_copying(place, unknown))?
         }
         (None, _) => return None,
     };
     // What a copy does is not what a task does.
-    if std::ptr::eq(table, FOREIGN_TASK_FLAGS) && row_of_copying(table, name).is_some() {
+    if row_of_copying(place, name).is_some() {
         return Some(CommandError::usage(format!(
             "{name} is a flag of {}, and tasks have none of this name",
             row.whose
@@ -221,33 +237,33 @@ const GLOBUS_URL_COPY: &str = "globus-url-copy";
 const BBCP: &str = "bbcp";
 
 /// What a copy says of a flag that a task lacks.
-fn row_of_copying(table: &[ForeignFlag], typed: &str) -> Option<(&'static str, &'static ForeignFlag)> {
-    let is_task = std::ptr::eq(table, FOREIGN_TASK_FLAGS);
-    row_of(FOREIGN_FLAGS, typed).filter(|(name, _)| is_task && table.iter().all(|row| !row.names.contains(name)))
+fn row_of_copying(place: TypedAt, typed: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+    let is_lacking = |name: &&str| FOREIGN_TASK_FLAGS.iter().all(|row| !row.names.contains(name));
+    row_of(FOREIGN_FLAGS, typed).filter(|(name, _)| place == TypedAt::Task && is_lacking(name))
 }
 
 /// A flag of bbcp, where Carrack copies and has none of this name.
 #[cfg(feature = "terminal")]
-fn row_of_bbcp(table: &[ForeignFlag], typed: &str) -> Option<(&'static str, &'static ForeignFlag)> {
-    row_of(BBCP_FLAGS, typed).filter(|_| std::ptr::eq(table, FOREIGN_FLAGS))
+fn row_of_bbcp(place: TypedAt, typed: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+    row_of(BBCP_FLAGS, typed).filter(|_| place == TypedAt::Copy)
 }
 
 /// The slim program knows none.
 #[cfg(not(feature = "terminal"))]
-fn row_of_bbcp(_: &[ForeignFlag], _: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+fn row_of_bbcp(_: TypedAt, _: &str) -> Option<(&'static str, &'static ForeignFlag)> {
     None
 }
 
 /// A word of globus-url-copy, where Carrack copies. Shorter ones are letters of ours, too: `-vb`, `-rp`.
 #[cfg(feature = "terminal")]
-fn row_of_globus_url_copy(table: &[ForeignFlag], typed: &str) -> Option<(&'static str, &'static ForeignFlag)> {
-    let is_copy = std::ptr::eq(table, FOREIGN_FLAGS);
+fn row_of_globus_url_copy(place: TypedAt, typed: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+    let is_copy = place == TypedAt::Copy;
     row_of(GLOBUS_URL_COPY_FLAGS, typed).filter(|(name, _)| is_copy && name.len() >= "-rst".len())
 }
 
 /// The slim program knows none.
 #[cfg(not(feature = "terminal"))]
-fn row_of_globus_url_copy(_: &[ForeignFlag], _: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+fn row_of_globus_url_copy(_: TypedAt, _: &str) -> Option<(&'static str, &'static ForeignFlag)> {
     None
 }
 
