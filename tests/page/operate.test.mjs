@@ -164,7 +164,7 @@ test("task with receipts has them saved, and says whose signature they have", ()
   const part = page.getByRole("region", { name: "Receipts" });
   const { fingerprint } = await world.api("GET", "/receipts/key");
   await part.getByText(fingerprint).waitFor();
-  const [saved] = await Promise.all([page.waitForEvent("download"), button(part, "Save the receipt").click()]);
+  const [saved] = await Promise.all([page.waitForEvent("download"), button(part, "Save receipt").click()]);
   assert.equal(saved.suggestedFilename(), `${id}.receipt`);
   const text = readFileSync(await saved.path(), "utf8"), lines = text.split("\n");
   assert.deepEqual(lines.slice(1, 4).map((line) => JSON.parse(line).path), ["a.dat", "b.dat", "c.dat"]);
@@ -174,7 +174,7 @@ test("task with receipts has them saved, and says whose signature they have", ()
   const two = await world.api("POST", "/tasks", { pairs: [{ source: "@lab:/run/a.dat", destination: "@archive:/two/a" }, { source: "@lab:/absent", destination: "@archive:/two/b" }], label: "two pairs", receipt: true });
   await world.reached(two.id, "PARTIAL", "FAILED");
   await page.goto(`${world.origin}/#/tasks/${two.id}`);
-  const [first] = await Promise.all([page.waitForEvent("download"), button(part, "Save the receipt of pair 0").click()]);
+  const [first] = await Promise.all([page.waitForEvent("download"), button(part, "Save receipt of pair 0").click()]);
   assert.equal(first.suggestedFilename(), `${two.id}-0.receipt`);
 }));
 

@@ -604,8 +604,8 @@ class TaskOptions(TypedDict, total=False):
     directory.
     """
     selinux: bool
-    """Items get the SELinux labels of their sources. Without this each gets what the destination's policy gives it. An
-    endpoint sets them only where an admin allows it; else they are counted as not kept.
+    """Items get the SELinux contexts of their sources. Without this each gets what the destination's policy gives it.
+    An endpoint sets them only where an admin allows it; else they are counted as not kept.
     """
     special_bits: bool
     """Items get the set-user-id, set-group-id and sticky bits of their sources, the first two only with its owner and

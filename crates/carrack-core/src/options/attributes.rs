@@ -130,9 +130,9 @@ pub const SELINUX: Definition = Definition {
         help: "Keep the labels of SELinux (security.selinux). Without it each item gets what the destination's policy \
                gives it",
     },
-    title: "Keep SELinux labels",
-    help: "Items get the SELinux labels of their sources. Without this each gets what the destination's policy gives \
-           it. An endpoint sets them only where an admin allows it; else they are counted as not kept.",
+    title: "Keep SELinux contexts",
+    help: "Items get the SELinux contexts of their sources. Without this each gets what the destination's policy \
+           gives it. An endpoint sets them only where an admin allows it; else they are counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],

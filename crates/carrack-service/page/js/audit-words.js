@@ -10,7 +10,7 @@ const ACTS = {
   "POST /tasks": ["submitted a task", "tasks"], "POST /tasks/acts": ["acted on many tasks", ""], "POST /tasks/cancel": ["cancelled all their tasks", ""], "PATCH /tasks/{id}": ["changed a task", "tasks"],
   "POST /tasks/{id}/cancel": ["cancelled a task", "tasks"], "POST /tasks/{id}/clone": ["ran a task again", "tasks"], "DELETE /tasks/{id}/leftovers": ["removed unfinished files", "tasks"],
   "POST /tasks/{id}/pause": ["paused a task", "tasks"], "POST /tasks/{id}/resume": ["resumed a task", "tasks"], "POST /tasks/{id}/retry": ["retried a task", "tasks"],
-  "POST /timers": ["made a timer", "timers"], "PATCH /timers/{id}": ["changed a timer", "timers"], "DELETE /timers/{id}": ["removed a timer", ""], "POST /timers/{id}/pause": ["paused a timer", "timers"], "POST /timers/{id}/resume": ["resumed a timer", "timers"],
+  "POST /timers": ["made a timer", "timers"], "PATCH /timers/{id}": ["changed a timer", "timers"], "DELETE /timers/{id}": ["removed a timer", ""], "POST /timers/{id}/pause": ["paused a timer", "timers"], "POST /timers/{id}/resume": ["resumed a timer", "timers"], "POST /timers/{id}/run": ["ran a timer", "timers"],
   "POST /tokens": ["made a token", ""], "DELETE /tokens/{id}": ["ended a session or token", ""], "DELETE /uploads/{id}": ["removed an upload", ""], "PUT /uploads/{id}/blocks/{n}": ["sent a block of an upload", ""],
   "POST /uploads/{id}/publish": ["put an upload in place", ""], "POST /users": ["added a user", ""], "PATCH /users/{name}": ["changed a user", ""], "POST /users/{name}/links": ["made a login link", ""], "DELETE /users/{name}/sessions": ["ended all sessions of a user", ""],
 };

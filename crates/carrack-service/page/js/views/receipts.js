@@ -14,7 +14,7 @@ export function Receipts({ task }) {
   const pairs = task.request.pairs ?? [], only = pairs.length === 1;
   const name = (/** @type {number} */ pair) => `${task.id}${only ? "" : `-${pair}`}.receipt`;
   const saving = useAction((/** @type {number} */ pair) => save(`/tasks/${task.id}/receipt`, { pair }, "application/x-ndjson", name(pair)));
-  const button = (/** @type {number} */ pair, /** @type {string} */ of) => html`<button disabled=${saving.busy} aria-label=${`Save the receipt${of}`} onClick=${() => saving.go(pair)}>Save receipt</button>`;
+  const button = (/** @type {number} */ pair, /** @type {string} */ of) => html`<button disabled=${saving.busy} aria-label=${`Save receipt${of}`} onClick=${() => saving.go(pair)}>Save receipt</button>`;
   return html`<section class="sheet" aria-label="Receipts"><div class="part-head"><h2>${only ? "Receipt" : "Receipts"}</h2>${only && button(0, "")}</div>
     <div class="pad stack"><p>Every item with its digest and attributes, both hosts, and what was not done${key.value ? html`, signed by this service's key <code>${key.value.fingerprint}</code>` : ""}. It proves in years what was copied.</p>
       <${Trouble} problem=${saving.problem ?? key.problem} />
