@@ -161,13 +161,7 @@ impl Teller {
     pub fn forget_check(&self, directory: &Path, pair: u32) -> Result<(), String> {
         let mut state = self.lock();
         state.write(&self.shared.stop);
-        let end = state.journal.end();
-        let withdraw = || {
-            let mut withdrawn = Withdrawn::load(directory)?;
-            withdrawn.pair(pair, end);
-            withdrawn.save(directory)
-        };
-        withdraw().map_err(|error: JournalError| error.to_string())?;
+        withdraw(directory, pair, state.journal.end())?;
         state.pairs[pair as usize] = None;
         state.floor = state.sum();
         state.sample_now(&self.shared.stop)
@@ -181,13 +175,7 @@ impl Teller {
     pub fn begin_anew(&self, directory: &Path, pair: u32, is_only_open: bool) -> Result<(), String> {
         let mut state = self.lock();
         state.write(&self.shared.stop);
-        let end = state.journal.end();
-        let withdraw = || {
-            let mut withdrawn = Withdrawn::load(directory)?;
-            withdrawn.pair(pair, end);
-            withdrawn.save(directory)
-        };
-        withdraw().map_err(|error: JournalError| error.to_string())?;
+        withdraw(directory, pair, state.journal.end())?;
         let shown = state.progress();
         let ended = state.pairs[pair as usize].take().unwrap_or_default();
         let kept = state.sum();
@@ -516,6 +504,16 @@ impl Shared {
             self.lock().notice(&self.stop, Err(error));
         }
     }
+}
+
+/// Keeps that what stands of a pair before this place of the journal counts no more.
+fn withdraw(directory: &Path, pair: u32, before: u64) -> Result<(), String> {
+    let keep = || {
+        let mut withdrawn = Withdrawn::load(directory)?;
+        withdrawn.pair(pair, before);
+        withdrawn.save(directory)
+    };
+    keep().map_err(|error: JournalError| error.to_string())
 }
 
 /// What is shown without what a pair had done.

@@ -285,7 +285,7 @@ fn differences_are_written_with_commas() {
     let ran = sandbox.run(["check", "--csv", "one", "two"]);
     let expected = "\
 sign,path,differs,a_kind,a_size,a_mtime,a_mode,b_kind,b_size,b_mtime,b_mode,code,why
--,-new,,,,,,file,8,2001-09-09T01:46:40.000000000Z,0640,,
+-,'-new,,,,,,file,8,2001-09-09T01:46:40.000000000Z,0640,,
 *,\"a,\"\"b\"\"\",size time,file,9,2001-09-09T01:46:40.000000000Z,0640,file,18,2001-09-09T01:46:41.000000005Z,0640,,
 +,gone,,file,8,2001-09-09T01:46:40.000000000Z,0640,,,,,,
 ";

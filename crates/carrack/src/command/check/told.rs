@@ -89,7 +89,7 @@ fn csv_line(
     sides: [Option<&CheckedFacts>; 2],
     why: Option<&Failure>,
 ) -> String {
-    let mut fields = vec![sign.to_string(), display_bytes(name).to_string(), differs.join(" ")];
+    let mut fields = vec![sign.to_string(), csv::text(&display_bytes(name).to_string()), differs.join(" ")];
     for facts in sides {
         let is_file = |facts: &&CheckedFacts| facts.state.kind == ItemKind::File;
         fields.push(facts.map_or("", |facts| facts.state.kind.name()).to_owned());
@@ -98,7 +98,7 @@ fn csv_line(
         fields.push(facts.map_or_else(String::new, |facts| format!("{:04o}", facts.mode)));
     }
     fields.push(why.map_or_else(String::new, |why| why.code.to_string()));
-    fields.push(why.map_or_else(String::new, |why| why.why.to_string()));
+    fields.push(why.map_or_else(String::new, |why| csv::text(&why.why.to_string())));
     csv::line(&fields)
 }
 
