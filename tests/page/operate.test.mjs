@@ -46,7 +46,12 @@ test("marked tasks are retried, paused and cancelled together, and all that a fi
   await world.reached(long, "ACTIVE");
   for (const name of ["x", "y", "z"]) world.write(`lab/late/${name}.dat`, name);
   const bar = page.getByRole("group", { name: "Marked tasks" });
-  for (const label of ["bulk x", "bulk y", "bulk long"]) await rowOf(page, label).locator(".tick").click();
+  // The newest stands on top: once it is there, no row moves away from under the pointer.
+  await rowOf(page, "bulk long").waitFor();
+  for (const label of ["bulk x", "bulk y", "bulk long"]) {
+    await rowOf(page, label).locator(".tick").click();
+    await page.getByRole("row", { selected: true }).filter({ hasText: label }).waitFor();
+  }
   await bar.getByText("3 tasks marked").waitFor();
   await accessible(page, "tasks, some of them marked");
   // The button says how many it fits.

@@ -191,7 +191,7 @@ impl Statement {
     /// With what a comparison of two places has found.
     #[must_use]
     pub fn with_comparison(mut self, report: &ComparisonReport, options: &CopyOptions) -> Self {
-        let CheckCounts { failed, timeless, unlinked, .. } = report.counts;
+        let CheckCounts { failed, timeless, unlinked, untold, .. } = report.counts;
         self.hosts = [("source", &report.ends[0]), ("destination", &report.ends[1])]
             .into_iter()
             .filter_map(|(side, end)| end.as_ref().map(|end| HostFacts::of(side, end)))
@@ -214,6 +214,9 @@ impl Statement {
         }
         if unlinked > 0 {
             self.not_claimed.push(format!("whether {unlinked} names are of one file at both places"));
+        }
+        if untold > 0 {
+            self.not_claimed.push(format!("ACLs or extended attributes of {untold} items: they did not come"));
         }
         self
     }

@@ -282,7 +282,7 @@ class NewTask(TypedDict, total=False):
     priority: int | None
     """Of your own tasks, those with a higher number go first."""
     receipt: bool
-    """Leave a signed receipt of each pair: `GET /tasks/{id}/receipt`. A copy or a move."""
+    """Leave a signed receipt of each pair: `GET /tasks/{id}/receipt`. A copy, a move or a check."""
     skip_source_errors: bool
     """Sources that are missing or may not be read do not keep the task from SUCCEEDED; they are told as skipped."""
     timer: str | None
@@ -879,6 +879,8 @@ class CheckTally:
     """Files whose times were to be compared, and of which one side has none."""
     unlinked: int = 0
     """Names of which it was not compared whether they are of one file: too many files have several names."""
+    untold: int = 0
+    """Items with an ACL or extended attributes that were to be compared, and that are too long or could not be read."""
 
 
 @dataclass(frozen=True)

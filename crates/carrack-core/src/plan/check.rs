@@ -163,11 +163,22 @@ impl CheckRules {
             permissions: self.kept.special_bits && !is_link && source.mode != destination.mode,
             owner: self.kept.owner && self.is_other_account(AttributeKind::OWNER, one, other),
             group: self.kept.group && self.is_other_account(AttributeKind::GROUP, one, other),
-            acl: self.kept.acls && differs(AttributeKind::ACL),
+            acl: self.kept.acls && (differs(AttributeKind::ACL) || differs(AttributeKind::NFS4_ACL)),
             xattrs: (self.kept.has_xattrs() && differs(AttributeKind::EXTENDED))
                 || (self.kept.capabilities && differs(AttributeKind::CAPABILITIES)),
             ..by_state
         }
+    }
+
+    /// Whether two items have something that was to be compared and did not come, at both sides. What comes from one
+    /// side alone is a difference.
+    fn is_untold(&self, source: &CheckedFacts, destination: &CheckedFacts) -> bool {
+        let has = |facts: &CheckedFacts, kind| facts.others.of_kind(kind).is_some_and(|told| !told.travels());
+        let both = |kind| has(source, kind) && has(destination, kind);
+        let are_cut = |facts: &CheckedFacts| facts.others.extended().is_some_and(|extended| extended.are_cut);
+        (self.kept.acls && (both(AttributeKind::ACL) || both(AttributeKind::NFS4_ACL)))
+            || (self.kept.capabilities && both(AttributeKind::CAPABILITIES))
+            || (self.kept.has_xattrs() && are_cut(source) && are_cut(destination))
     }
 
     /// What the source says and the destination is not.
@@ -241,6 +252,9 @@ pub struct CheckCounts {
     pub timeless: u64,
     /// Files with several names at one side or both, of which there were too many to say which names are of one file.
     pub unlinked: u64,
+    /// Items at both sides with an ACL or extended attributes that were to be compared, and that did not come: they are
+    /// too long, or could not be read.
+    pub untold: u64,
 }
 
 impl CheckCounts {
@@ -456,6 +470,7 @@ impl TreeComparison {
             }
             (Some(There(one)), Some(There(other))) => {
                 let mut differs = self.rules.differences(&one, &other);
+                self.counts.untold += u64::from(!differs.kind && self.rules.is_untold(&one, &other));
                 if self.rules.kept.hard_links && !differs.kind {
                     let links = self.links.pair(one.file, other.file);
                     self.counts.unlinked += u64::from(links.is_none());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::attributes::{Attribute, Time};
+use crate::attributes::{Attribute, ExtendedAttributes, Time};
 use crate::chance::Chance;
 use crate::request::Existing;
 
@@ -218,6 +218,43 @@ fn items_differ_in_what_is_compared_alone() {
     }
     let numbers = CheckRules { numeric_ids: true, ..all };
     assert_eq!(words(numbers, &mine, &with(told(6, b"ann", Some(1)), 0o644)), ["owner"]);
+}
+
+#[test]
+fn lists_are_compared_and_what_did_not_come_is_told_as_not_compared() {
+    let with = |attributes: Vec<Attribute>| {
+        let others = OtherAttributes::new(attributes).unwrap();
+        vec![there(b"f", CheckedFacts { others, ..facts(ItemKind::File, 1, 1) })]
+    };
+    let list = |kind, byte| Attribute { kind, value: Box::new([byte]) };
+    let cut = |values: &[(&str, &str)], are_cut| {
+        let values = values.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
+        ExtendedAttributes { values, has_others: false, are_cut }.attribute(1000)
+    };
+    let (acl, nfs4) = (AttributeKind::ACL, AttributeKind::NFS4_ACL);
+    for (source, destination, expected, untold) in [
+        (vec![list(nfs4, 1)], vec![list(nfs4, 1)], "", 0),
+        (vec![list(nfs4, 1)], vec![list(nfs4, 2)], "acl", 0),
+        (vec![list(nfs4, 1)], vec![], "acl", 0),
+        (vec![list(acl, 1)], vec![list(acl, 2)], "acl", 0),
+        (vec![Attribute::present(nfs4)], vec![Attribute::present(nfs4)], "", 1),
+        (vec![Attribute::present(acl)], vec![Attribute::present(acl)], "", 1),
+        (vec![Attribute::present(acl)], vec![list(acl, 1)], "acl", 0),
+        (vec![cut(&[("user.a", "1")], true)], vec![cut(&[("user.a", "1")], true)], "", 1),
+        (vec![cut(&[("user.a", "1")], true)], vec![cut(&[("user.a", "2")], true)], "xattrs", 1),
+        (vec![cut(&[("user.a", "1")], false)], vec![cut(&[("user.a", "1")], false)], "", 0),
+        (vec![cut(&[("user.a", "1")], false)], vec![cut(&[("user.a", "1")], true)], "xattrs", 0),
+    ] {
+        for (kept, expected, untold) in [(KeptAttributes::ALL, expected, untold), (KeptAttributes::NONE, "", 0)] {
+            let rules = CheckRules { kept, ..rules(Compare::SizeAndTime) };
+            let (found, counts) = merge_by(rules, with(source.clone()), with(destination.clone())).unwrap();
+            let words = match &found[..] {
+                [(_, CheckFinding::Differs(_, differs))] => differs.words().collect::<Vec<_>>().join(" "),
+                _ => String::new(),
+            };
+            assert_eq!((&words[..], counts.untold), (expected, untold), "{source:?} {destination:?}");
+        }
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::caller::Known;
 use super::extract::{PathOf, QueryOf};
 use super::problem::{ApiError, Done};
 use super::stream::channel;
-use crate::model::{Problem, ProblemCode, ReceiptSigner, TaskKind, Verb};
+use crate::model::{Problem, ProblemCode, ReceiptSigner, Verb};
 
 /// Bytes that are read and sent at once.
 const PIECE_BYTES: usize = 256 << 10;
@@ -53,7 +53,6 @@ pub(super) async fn show(
         let opened = opened.map_err(|why| ApiError::internal(format!("the receipt of task {task}: {why}")))?;
         opened.ok_or_else(|| {
             let why = match found.request.receipt {
-                false if found.request.kind == TaskKind::Check => "the task only compares: nothing is signed",
                 false => "the task was not to leave one: submit it with receipt",
                 true => "none was made: the pair has not come to its end, or the task's events say why",
             };

@@ -237,8 +237,11 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
             return wrong(format!("{:?}: a check compares two places that keep files", pair.source));
         }
     }
-    if request.receipt && !matches!(request.kind, TaskKind::Copy | TaskKind::Move) {
-        return wrong(format!("receipt: a {} leaves none: it is an account of what was copied", request.kind.name()));
+    if request.receipt && request.kind == TaskKind::Delete {
+        return wrong("receipt: a delete leaves none: it is an account of what is there".into());
+    }
+    if request.kind == TaskKind::Check && request.skip_source_errors {
+        return wrong("skip_source_errors: what a check cannot read, it has not compared".into());
     }
     if request.kind == TaskKind::Check && !request.expect_digests.is_empty() {
         return wrong("expect_digests: a check compares two places; carrack sum -c compares one with a list".into());

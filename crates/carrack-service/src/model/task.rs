@@ -219,7 +219,7 @@ pub struct NewTask {
     /// End at the first item that a quota refuses.
     #[serde(skip_serializing_if = "is_false")]
     pub fail_on_quota_errors: bool,
-    /// Leave a signed receipt of each pair: `GET /tasks/{id}/receipt`. A copy or a move.
+    /// Leave a signed receipt of each pair: `GET /tasks/{id}/receipt`. A copy, a move or a check.
     #[serde(skip_serializing_if = "is_false")]
     pub receipt: bool,
     /// BLAKE3 digests that files must have, in hexadecimal, by the path relative to the destination.
@@ -469,6 +469,9 @@ pub struct CheckTally {
     /// Names of which it was not compared whether they are of one file: too many files have several names.
     #[prost(uint64, tag = "7")]
     pub unlinked: u64,
+    /// Items with an ACL or extended attributes that were to be compared, and that are too long or could not be read.
+    #[prost(uint64, tag = "8")]
+    pub untold: u64,
 }
 
 impl CheckTally {
@@ -492,6 +495,7 @@ impl CheckTally {
             (&mut self.bytes, more.bytes),
             (&mut self.timeless, more.timeless),
             (&mut self.unlinked, more.unlinked),
+            (&mut self.untold, more.untold),
         ];
         fields.into_iter().for_each(|(field, more)| *field = field.saturating_add(more));
     }

@@ -10,8 +10,8 @@ use crate::clock::Moment;
 use crate::journal::{AttemptEnd, EndKind};
 use crate::ledger::{NewEvent, TaskChange};
 use crate::model::{
-    Blocked, BlockedCause, CheckTally, DIFFERENCES, Estimate, EventKind, Progress, Task, TaskFailure, TaskPlan,
-    TaskState,
+    Blocked, BlockedCause, CheckTally, DIFFERENCES, Estimate, EventKind, Progress, Task, TaskFailure, TaskKind,
+    TaskPlan, TaskState,
 };
 use crate::schedule::Patience;
 
@@ -92,9 +92,15 @@ impl Builder<'_> {
 
     fn done(self, progress: &Progress, failure: Option<&TaskFailure>) -> Outcome {
         if progress.items_failed == 0 {
-            return match progress.check.filter(|check| check.differences() > 0) {
-                Some(check) => self.end(TaskState::Partial, Some(differing(self.task, &check))),
-                None => self.end(TaskState::Succeeded, None),
+            return match progress.check {
+                Some(check) if check.differences() > 0 => {
+                    self.end(TaskState::Partial, Some(differing(self.task, &check)))
+                }
+                None if self.task.request.kind == TaskKind::Check => {
+                    let why = failure_of(ErrorCode::Other, "nothing was compared".to_owned());
+                    self.end(TaskState::Failed, Some(why))
+                }
+                _ => self.end(TaskState::Succeeded, None),
             };
         }
         let is_planned = |plan: &TaskPlan| plan.new.items + plan.changed.items + plan.same.items > 0;
@@ -265,4 +271,38 @@ pub(super) fn deadline_failure(task: &Task) -> TaskFailure {
 pub(super) fn failure_of(code: ErrorCode, why: String) -> TaskFailure {
     let (code, side) = (code.name().to_owned(), Side::Command.name().to_owned());
     TaskFailure { code, side, endpoint: None, why, retryable: false, hints: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::memory::MemoryLedger;
+    use crate::ledger::{Ledger, Submission};
+    use crate::model::{NewTask, TaskKind};
+
+    fn state_of(kind: TaskKind, progress: Progress) -> (TaskState, Option<String>) {
+        let request = NewTask { kind, ..NewTask::default() };
+        let (id, owner, endpoints) = ("1".to_owned(), "ann".to_owned(), Vec::new());
+        let submission = Submission { id, owner, submission_id: None, request, endpoints, estimate: None };
+        let task = MemoryLedger::new().submit(&submission, Moment(0)).unwrap().task;
+        let mut attempt = Attempt::new(&task, Duration::ZERO, 0);
+        let (time, kind) = (Moment(0), EndKind::Done);
+        attempt.end = Some(AttemptEnd { time, kind, progress, failure: None, got_somewhere: true, late: false });
+        let patience = Patience::default();
+        let circumstances = Circumstances { patience: &patience, deaths: 0, deadline_passed: false, now: Moment(0) };
+        let change = outcome(&task, &attempt, circumstances).change;
+        (change.state.unwrap(), change.failure.flatten().map(|failure| failure.why))
+    }
+
+    #[test]
+    fn check_is_at_a_good_end_only_if_something_was_compared() {
+        let found = |different| Some(CheckTally { same: 1, different, ..CheckTally::default() });
+        let progress = |check| Progress { check, items_skipped: 1, ..Progress::default() };
+        let why = |why: &str| Some(why.to_owned());
+        let of = |check| state_of(TaskKind::Check, progress(check));
+        assert_eq!(of(None), (TaskState::Failed, why("nothing was compared")));
+        assert_eq!(of(found(0)), (TaskState::Succeeded, None));
+        assert_eq!(of(found(2)), (TaskState::Partial, why("2 different")));
+        assert_eq!(state_of(TaskKind::Copy, progress(None)), (TaskState::Succeeded, None));
+    }
 }

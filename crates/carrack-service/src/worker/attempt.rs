@@ -3,6 +3,8 @@
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 use carrack_engine::{Context, StopReason};
+use carrack_receipt::Statement;
+use serde_json::json;
 
 use super::called::Called;
 use super::ends::OpenEnd;
@@ -69,6 +71,20 @@ impl Attempt<'_> {
         let over = self.teller.over()?;
         self.fatal.get_or_insert_with(|| Failure::new(ErrorCode::DeadlinePassed, Side::Command, over.why()));
         Some(over)
+    }
+
+    /// Whether a pair's receipt was made. The task has done what it was to do without it, too.
+    pub fn tell_receipt(&self, pair: u32, made: Result<Statement, String>) {
+        match made {
+            Ok(made) => {
+                let text = format!("a receipt of {} items was signed", made.items);
+                self.teller.event(EventKind::Note, text, json!({ "pair": pair, "items": made.items }));
+            }
+            Err(why) => {
+                let text = format!("no receipt was made: {why}");
+                self.teller.event(EventKind::Fault, text, json!({ "pair": pair }));
+            }
+        }
     }
 
     /// Hosts have been reached: what refuses this attempt or a later one may pass.

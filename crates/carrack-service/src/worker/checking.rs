@@ -8,16 +8,18 @@ use std::time::{Duration, Instant};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::plan::check::{CheckCounts, CheckFinding, CheckedFacts};
 use carrack_core::report::{Event, ItemKind};
-use carrack_core::request::{Compare, CopyRequest};
+use carrack_core::request::{Compare, CopyOptions, CopyRequest};
 use carrack_engine::Context;
-use carrack_engine::check::{CheckEvent, CheckPosition, check_behind};
+use carrack_engine::check::{CheckEvent, CheckPosition, ComparisonReport, check_behind};
 use carrack_engine::sync::lock;
 
 use super::attempt::Attempt;
 use super::ends::{OpenEnd, copy_options};
 use super::failures::told;
 use super::history::CheckSoFar;
+use super::order::Order;
 use super::pass::Counted;
+use super::receipts::CheckReceipt;
 use crate::journal::{CheckMark, Item, JournalError, Reader, Record, Withdrawn};
 use crate::model::{CheckTally, DIFFERENCES, EventKind, ItemState, Progress, TaskFailure};
 
@@ -40,7 +42,8 @@ pub fn check(
     let known = attempt.history.pairs.remove(&pair).filter(|known| !known.place.is_empty());
     let is_known = known.is_some();
     // Whoever asks for another attempt of a check that was done wants all of it compared again.
-    let known = known.filter(|known| known.place == place && !attempt.history.is_done);
+    let is_again = attempt.history.is_done;
+    let known = known.filter(|known| known.place == place && !is_again && !known.is_asked_again);
     if known.as_ref().is_some_and(|known| known.passes > 0 && !known.is_open) {
         let failed = failed_of(&attempt.order.directory, pair).map_err(|error| of_journal(error.to_string()))?;
         attempt.teller.failed_before(failed.iter());
@@ -48,6 +51,7 @@ pub fn check(
     }
     // Which names are of one file is known of those that were seen: hard links are compared from the beginning.
     let so_far = known.and_then(|known| known.check).filter(|_| !request.options.kept.hard_links);
+    let (so_far, receipt) = begin_receipt(attempt.order, pair, so_far).map_err(of_journal)?;
     match &so_far {
         Some(so_far) => attempt.teller.continue_check(pair, place, so_far),
         None => {
@@ -64,7 +68,7 @@ pub fn check(
         local_destination: Some(destination.place.clone()),
         ..attempt.context.clone()
     };
-    let mut checking = Checking::new(attempt, pair, so_far);
+    let mut checking = Checking::new(attempt, pair, so_far, receipt);
     let position = checking.position();
     if !position.after.is_empty() {
         let text = "goes on behind the last path that was compared".to_owned();
@@ -92,12 +96,34 @@ pub fn check(
     });
     checking.counted(report.counts);
     checking.keep();
+    checking.sign(&report, &request.options);
     if let Some(error) = report.error {
         return Err(error);
     }
     attempt.note_reached();
     attempt.teller.end_pass(false);
     Ok(())
+}
+
+/// The receipt that the task is to have, and where the check goes on: from the beginning, if what was found until then
+/// is not there for the receipt.
+fn begin_receipt(
+    order: &Order,
+    pair: u32,
+    so_far: Option<CheckSoFar>,
+) -> Result<(Option<CheckSoFar>, Option<CheckReceipt>), String> {
+    let of_receipt = |why| format!("the receipt: {why}");
+    if order.receipt.is_none() {
+        return Ok((so_far, None));
+    }
+    // Behind no path it is the beginning.
+    let so_far = so_far.filter(|so_far| !so_far.mark.after.is_empty());
+    if let Some(so_far) = so_far
+        && let Some(receipt) = CheckReceipt::go_on(order, pair, &so_far.mark.after).map_err(of_receipt)?
+    {
+        return Ok((Some(so_far), Some(receipt)));
+    }
+    Ok((None, CheckReceipt::begin(order, pair).map_err(of_receipt)?))
 }
 
 /// Items of a pair that could not be read.
@@ -136,12 +162,14 @@ struct Checking<'a, 'b> {
     kept: Instant,
     is_new: bool,
     before: Option<CheckSoFar>,
+    /// The receipt, where there is to be one.
+    receipt: Option<CheckReceipt>,
 }
 
 impl<'a, 'b> Checking<'a, 'b> {
-    fn new(attempt: &'a mut Attempt<'b>, pair: u32, before: Option<CheckSoFar>) -> Self {
+    fn new(attempt: &'a mut Attempt<'b>, pair: u32, before: Option<CheckSoFar>, receipt: Option<CheckReceipt>) -> Self {
         let mark = before.as_ref().map_or_else(CheckMark::default, |before| before.mark.clone());
-        Self { attempt, mark: CheckMark { pair, ..mark }, kept: Instant::now(), is_new: false, before }
+        Self { attempt, mark: CheckMark { pair, ..mark }, kept: Instant::now(), is_new: false, before, receipt }
     }
 
     fn position(&self) -> CheckPosition {
@@ -160,6 +188,15 @@ impl<'a, 'b> Checking<'a, 'b> {
         let item = self.item(path, finding);
         let failure = if let CheckFinding::Failed(why) = finding { Some(why) } else { None };
         self.attempt.visits.tried(path, failure);
+        match (&mut self.receipt, failure) {
+            // Where an endpoint is, its users need not know.
+            (Some(receipt), Some(why)) => {
+                let why = Failure { why: self.attempt.told(why, path).why, ..why.clone() };
+                receipt.found(path, &CheckFinding::Failed(why));
+            }
+            (Some(receipt), None) => receipt.found(path, finding),
+            (None, _) => {}
+        }
         let was_told = self.before.as_mut().is_some_and(|before| before.told.remove(path).is_some());
         if let Some(item) = item.filter(|_| !was_told) {
             self.attempt.teller.item(item, false, false);
@@ -206,8 +243,10 @@ impl<'a, 'b> Checking<'a, 'b> {
     }
 
     fn counted(&mut self, counts: CheckCounts) {
-        let CheckCounts { same, differing, only_source, only_destination, failed, bytes, timeless, unlinked } = counts;
-        let tally = CheckTally { same, different: differing, only_source, only_destination, bytes, timeless, unlinked };
+        let CheckCounts { same, differing, only_source, only_destination, failed, bytes, timeless, unlinked, untold } =
+            counts;
+        let tally =
+            CheckTally { same, different: differing, only_source, only_destination, bytes, timeless, unlinked, untold };
         (self.mark.tally, self.mark.failed) = (tally, failed);
         self.attempt.teller.update(|pass| pass.checked(tally, failed));
         if self.is_new && self.kept.elapsed() >= MARK_EVERY {
@@ -220,8 +259,19 @@ impl<'a, 'b> Checking<'a, 'b> {
         if self.mark.after.is_empty() {
             return;
         }
+        if let Some(receipt) = &mut self.receipt {
+            receipt.keep(&self.mark.after);
+        }
         self.attempt.teller.record(&Record::Checked(self.mark.clone()));
         (self.kept, self.is_new) = (Instant::now(), false);
+    }
+
+    /// Makes the receipt of a check that has come to its end. The task has done what it was to do without it, too.
+    fn sign(&mut self, report: &ComparisonReport, options: &CopyOptions) {
+        let Some(receipt) = self.receipt.take().filter(|_| report.error.is_none()) else { return };
+        let failed = self.before.as_ref().map_or(&[][..], |before| &before.failed);
+        let made = receipt.finish(self.attempt.order, report, options, failed);
+        self.attempt.tell_receipt(self.mark.pair, made);
     }
 
     fn lost(&mut self, failure: &Failure) {
@@ -234,6 +284,6 @@ impl<'a, 'b> Checking<'a, 'b> {
 }
 
 fn counts_of(tally: &CheckTally, failed: u64) -> CheckCounts {
-    let CheckTally { same, different, only_source, only_destination, bytes, timeless, unlinked } = *tally;
-    CheckCounts { same, differing: different, only_source, only_destination, failed, bytes, timeless, unlinked }
+    let CheckTally { same, different, only_source, only_destination, bytes, timeless, unlinked, untold } = *tally;
+    CheckCounts { same, differing: different, only_source, only_destination, failed, bytes, timeless, unlinked, untold }
 }

@@ -197,17 +197,8 @@ impl Copying<'_, '_> {
     /// Makes the receipt. The task has done what it was to do without it, too.
     fn sign(&mut self, report: &Report, options: &CopyOptions, context: &Context) {
         let Some(receipt) = self.receipt.take() else { return };
-        let attempt = &mut *self.attempt;
-        match receipt.finish(attempt.order, report, options, context) {
-            Ok(made) => {
-                let text = format!("a receipt of {} items was signed", made.items);
-                attempt.teller.event(EventKind::Note, text, json!({ "pair": self.pair, "items": made.items }));
-            }
-            Err(why) => {
-                let text = format!("no receipt was made: {why}");
-                attempt.teller.event(EventKind::Fault, text, json!({ "pair": self.pair }));
-            }
-        }
+        let made = receipt.finish(self.attempt.order, report, options, context);
+        self.attempt.tell_receipt(self.pair, made);
     }
 
     /// What the task has selected of its sources.

@@ -66,6 +66,8 @@ pub struct PairHistory {
     open_can_pass: bool,
     /// Which items were told as done by the pass that has not come to its end.
     pub told: Told,
+    /// The task was asked for once more since the last pass over it has begun.
+    pub is_asked_again: bool,
     /// How far a check has come in the pass that has not come to its end.
     pub check: Option<CheckSoFar>,
 }
@@ -210,7 +212,8 @@ impl History {
         match record {
             Record::Began { fence, time, .. } => {
                 self.end_attempt();
-                self.is_done = false;
+                let was_done = std::mem::take(&mut self.is_done);
+                self.pairs.values_mut().for_each(|pair| pair.is_asked_again |= was_done);
                 (self.fence, self.began) = (self.fence.max(fence), Some((time, time)));
                 self.pairs.values_mut().for_each(|pair| (pair.open_failed, pair.open_can_pass) = (Vec::new(), false));
             }
@@ -231,7 +234,7 @@ impl History {
                 }
                 pair.place = if place.is_empty() { std::mem::take(&mut pair.place) } else { place };
                 (pair.is_open, pair.open_failed, pair.open_can_pass) = (true, Vec::new(), false);
-                pair.check = None;
+                (pair.check, pair.is_asked_again) = (None, false);
             }
             Record::PairEnded(PairEnd { pair, progress, time, of_sources, of_look }) => {
                 self.at(time);
@@ -309,6 +312,7 @@ mod tests {
     use carrack_core::report::ItemKind;
 
     use super::*;
+    use crate::journal::AttemptEnd;
     use crate::model::CheckTally;
 
     fn item(path: &[u8], state: ItemState) -> Record {
@@ -355,5 +359,34 @@ mod tests {
         records.push(Record::PairEnded(end));
         let history = History::of(records);
         assert!(history.pairs[&0].check.is_none() && history.pairs[&0].passes == 1);
+    }
+
+    #[test]
+    fn pair_that_is_asked_for_again_stays_so_until_a_pass_over_it_begins() {
+        let (time, progress) = (Moment(0), Progress::default());
+        let began = |fence| Record::Began { fence, time, process: 1, program: String::new() };
+        let pass = |pair| Record::PassBegan { pair, place: vec![1] };
+        let over = |pair| {
+            let progress = progress.clone();
+            Record::PairEnded(PairEnd { pair, of_sources: false, of_look: false, time, progress })
+        };
+        let ended = progress.clone();
+        let end =
+            AttemptEnd { time, kind: EndKind::Done, progress: ended, failure: None, got_somewhere: true, late: false };
+        let mut records = vec![began(1), pass(0), over(0), pass(1), over(1)];
+        let again = |records: &[Record]| {
+            let history = History::of(records.iter().cloned());
+            [0, 1].map(|pair| history.pairs[&pair].is_asked_again)
+        };
+        // An attempt that was broken off goes on.
+        records.push(began(2));
+        assert_eq!(again(&records), [false, false]);
+        records.extend([Record::Ended(end), began(3)]);
+        assert_eq!(again(&records), [true, true]);
+        // It is stopped in the midst of its first pair: the second is still to be compared.
+        records.extend([pass(0), began(4)]);
+        assert_eq!(again(&records), [false, true]);
+        records.extend([over(0), pass(1), began(5)]);
+        assert_eq!(again(&records), [false, false]);
     }
 }

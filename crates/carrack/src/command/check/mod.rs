@@ -11,7 +11,7 @@ use carrack_core::attributes::Time;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::split_name;
-use carrack_core::plan::check::{CheckCounts, CheckDifferences, CheckFinding};
+use carrack_core::plan::check::{CheckCounts, CheckDifferences, CheckFinding, CheckedFacts};
 use carrack_core::report::{Event, ItemKind, Side};
 use carrack_core::request::{Compare, CopyOptions, CopyRequest, EndOptions};
 use carrack_engine::Copy;
@@ -129,15 +129,20 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         let items = format::counted(repair.links, "item", "items");
         say(&format!("not repaired: hard links of {items}; `carrack sync -H` makes them"));
     }
+    if repair.has_top && !checking.run.quiet {
+        let top = checking.places[1].name();
+        say(&format!("not repaired: the directory {top} itself; `carrack sync --top-attributes` makes it alike"));
+    }
     let Some(repair) = Some(repair).filter(|repair| !repair.paths.is_empty()) else {
         return checking.finish(&first, first.differences(), json!({}));
     };
     let asked = checking.repair(repair.paths)?;
     let report = checking.compare(&asked);
     let second = checking.passed(report)?;
-    // What only the destination has is there as before.
-    let left = second.differing + second.only_source + first.only_destination;
-    let repaired = (first.differing + first.only_source).saturating_sub(second.differing + second.only_source);
+    // What only the destination has is there as before, and so is the directory itself.
+    let still = second.differing + second.only_source + u64::from(repair.has_top);
+    let (left, repaired) =
+        (still + first.only_destination, (first.differing + first.only_source).saturating_sub(still));
     if !checking.run.quiet {
         say(&format!("repaired: {}", format::counted(repaired, "item", "items")));
         if repair.is_cut {
@@ -196,12 +201,18 @@ struct RepairList {
     bytes: usize,
     /// Items that differ in what no copy of them alone makes the same.
     links: u64,
+    /// The directory itself that was named differs: no path below it names that.
+    has_top: bool,
     /// There is more.
     is_cut: bool,
 }
 
 impl RepairList {
-    fn add(&mut self, path: &[u8], differs: CheckDifferences) {
+    fn add(&mut self, path: &[u8], facts: &CheckedFacts, differs: CheckDifferences) {
+        if path.is_empty() && facts.state.kind == ItemKind::Directory {
+            self.has_top = true;
+            return;
+        }
         if differs == (CheckDifferences { links: true, ..CheckDifferences::default() }) {
             self.links += 1;
             return;
@@ -296,7 +307,10 @@ impl Checking<'_> {
             }
             CheckFinding::OnlySource(facts) => {
                 self.run.done += 1;
-                self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path, CheckDifferences::default()));
+                self.wanted
+                    .as_mut()
+                    .into_iter()
+                    .for_each(|wanted| wanted.add(path, facts, CheckDifferences::default()));
                 self.line('+', &name, [Some(facts), None], CheckDifferences::default());
             }
             CheckFinding::OnlyDestination(facts) => {
@@ -306,7 +320,7 @@ impl Checking<'_> {
             CheckFinding::Differs(facts, differs) => {
                 self.run.done += 1;
                 self.is_file |= path.is_empty() && facts[0].state.kind == ItemKind::File;
-                self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path, *differs));
+                self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path, &facts[0], *differs));
                 self.line('*', &name, [Some(&facts[0]), Some(&facts[1])], *differs);
             }
             CheckFinding::Failed(why) => self.failed(&name, why.clone()),
@@ -349,6 +363,10 @@ impl Checking<'_> {
         if counts.timeless > 0 {
             let files = format::counted(counts.timeless, "file", "files");
             say(&format!("not compared: the times of {files}, which one side does not have"));
+        }
+        if counts.untold > 0 {
+            let items = format::counted(counts.untold, "item", "items");
+            say(&format!("not compared: ACLs or extended attributes of {items}, which are too long or cannot be read"));
         }
         if counts.unlinked > 0 {
             let files = format::counted(counts.unlinked, "name", "names");
@@ -398,7 +416,8 @@ impl Checking<'_> {
     }
 
     fn finish(self, counts: &CheckCounts, left: u64, mut more: Json) -> Result<u8, CommandError> {
-        let CheckCounts { same, differing, only_source, only_destination, bytes, timeless, unlinked, .. } = *counts;
+        let CheckCounts { same, differing, only_source, only_destination, bytes, timeless, unlinked, untold, .. } =
+            *counts;
         let fields = [
             ("same", same),
             ("different", differing),
@@ -407,6 +426,7 @@ impl Checking<'_> {
             ("bytes", bytes),
             ("timeless", timeless),
             ("unlinked", unlinked),
+            ("untold", untold),
         ];
         for (key, count) in fields {
             more[key] = count.into();

@@ -278,7 +278,7 @@ fn items_words(progress: &Progress) -> String {
 
 /// What a check has found.
 fn check_words(check: &CheckTally) -> String {
-    let CheckTally { same, bytes, timeless, unlinked, .. } = *check;
+    let CheckTally { same, bytes, timeless, unlinked, untold, .. } = *check;
     let mut text = format!("{}; {} the same, {} compared", check.words(), format::count(same), format::size(bytes));
     if timeless > 0 {
         let files = format::counted(timeless, "file", "files");
@@ -286,6 +286,10 @@ fn check_words(check: &CheckTally) -> String {
     }
     if unlinked > 0 {
         text += &format!("; not compared: whether {} names are of one file", format::count(unlinked));
+    }
+    if untold > 0 {
+        let items = format::counted(untold, "item", "items");
+        text += &format!("; not compared: ACLs or extended attributes of {items}, too long or not readable");
     }
     text
 }

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use serde_json::{Value, json};
 
 use super::add_node;
+use super::receipts::receipt;
 use crate::support::node::Node;
 use crate::support::process::{signal, workers};
 use crate::support::service::{Service, add_endpoints, object};
@@ -66,7 +67,7 @@ fn check_that_finds_differences_is_partial_names_them_and_is_done_again_by_a_ret
     let shown = sandbox.ok(["task", "show", id]).stdout;
     assert!(shown.contains("check: @lab:/ and @archive:/") && shown.contains("found: 1 different, 2 only"), "{shown}");
     sandbox.run(["task", "wait", id]).failed_with(27, &["1 different"]);
-    sandbox.run(["task", "receipt", id]).failed_with(11, &["compares", "no receipt"]);
+    sandbox.run(["task", "receipt", id]).failed_with(11, &["submit it with receipt"]);
     // Nothing was changed.
     assert!(!sandbox.path("archive/dir").exists() && sandbox.path("archive/only-there").exists());
 
@@ -88,9 +89,9 @@ fn check_refuses_what_means_nothing_to_it() {
     let _service = Service::start(&sandbox, &[]);
     let check = ["task", "submit", "--kind", "check"];
     for (more, words) in [
-        (&["a/", "b/", "--receipt"][..], "receipt"),
-        (&["a/", "b/", "--delete"], "only a task that copies"),
+        (&["a/", "b/", "--delete"][..], "only a task that copies"),
         (&["a/", "b/", "--compare", "none"], "compares something"),
+        (&["a/", "b/", "--skip-source-errors"], "not compared"),
         (&["a/", "null:"], "two places"),
         (&["random:1M", "b/x"], "copied only"),
     ] {
@@ -126,7 +127,7 @@ fn check_goes_on_behind_the_last_path_after_kills_of_worker_service_and_node() {
     let mut service = Service::start(&sandbox, &[]);
     add_node(&sandbox, "one", &one);
     add_node(&sandbox, "two", &two);
-    let words = ["task", "submit", "--kind", "check", "--compare", "checksum", "@one:/t/", "@two:/t/"];
+    let words = ["task", "submit", "--kind", "check", "--compare", "checksum", "--receipt", "@one:/t/", "@two:/t/"];
     let id = sandbox.ok(words).stdout.trim().to_owned();
     let compared = || {
         let check = &object(&sandbox, &["task", "show", &id])["progress"]["check"];
@@ -151,6 +152,18 @@ fn check_goes_on_behind_the_last_path_after_kills_of_worker_service_and_node() {
     assert_eq!(found, expected);
     let events = sandbox.ok(["task", "events", &id]).stdout;
     assert!(events.contains("goes on behind the last path"), "{events}");
+
+    // What was found before the kills stands in the receipt, too.
+    let statement = receipt(&sandbox, &id, &[]);
+    let outcomes = json!({ "same": 6_000 - 6 + 2, "differs": 7 });
+    assert_eq!((&statement["of"], &statement["outcomes"]), (&"check".into(), &outcomes), "{statement:#}");
+    assert_eq!((&statement["id"], &statement["ending"]), (&id.as_str().into(), &"partial".into()));
+    sandbox.ok(["receipt", "trust", "lab", "--of-service"]);
+    sandbox.ok(["verify", "--signed-by", "lab", "r", "@two:/t/"]);
+    sandbox.write("two/t/a0001", "Same_");
+    sandbox.run(["verify", "r", "@two:/t/"]).failed_with(27, &["1 changed"]);
+    let kept = sandbox.path("home/.local/state/carrack/service/tasks").join(&id);
+    assert!(kept.join("receipt-0.jsonl").exists() && !kept.join("receipt-0.items").exists());
 }
 
 #[test]

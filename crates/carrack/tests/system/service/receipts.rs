@@ -11,7 +11,7 @@ use crate::support::service::{Service, add_endpoints, object};
 use crate::support::{Sandbox, tree, wait_until};
 
 /// The receipt of a task, kept in a file, and its statement.
-fn receipt(sandbox: &Sandbox, id: &str, more: &[&str]) -> Value {
+pub fn receipt(sandbox: &Sandbox, id: &str, more: &[&str]) -> Value {
     let text = sandbox.ok(["task", "receipt", id].iter().chain(more)).stdout;
     sandbox.write("r", &text);
     let statement = text.lines().take_while(|line| !line.starts_with("-----")).last().unwrap();
