@@ -200,7 +200,8 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["run"],
             &["copying"],
-            &["checking", "look", "planning", "receipts", "removal"],
+            &["checking", "look", "planning", "removal"],
+            &["receipts"],
             &["attempt", "files"],
             &["called", "teller", "visits"],
             &["places"],
