@@ -210,3 +210,33 @@ test("sick endpoint is named first, what waits for it is one line with one butto
   await Promise.all(ids.map((id) => world.reached(id, "CANCELLED")));
   await world.api("DELETE", "/endpoints/dead");
 }));
+
+test("check is submitted from the page, names what differs, and its receipt says so", () => visit(world, { user: "local", at: "#/tasks" }, async (page) => {
+  for (const side of ["lab", "archive"]) for (const name of ["same", "other"]) world.write(`${side}/compared/${name}`, name === "same" ? name : side);
+  world.write("lab/compared/only here", "x");
+  await button(page, "New task").click();
+  const form = page.getByRole("dialog");
+  await form.locator("select[name=kind]").selectOption("check");
+  await form.getByLabel(/^From/).fill("@lab:/compared/");
+  await form.getByLabel("To", { exact: true }).fill("@archive:/compared/");
+  await form.getByText("What is compared", { exact: true }).click();
+  await form.getByLabel(/^Compared by/).selectOption("checksum");
+  await form.getByText("Signed receipt").click();
+  await form.getByLabel("Label").fill("are they alike");
+  await accessible(page, "a check is submitted");
+  await button(form, "Submit").click();
+  await form.waitFor({ state: "detached" });
+  const { items: [{ id }] } = await world.api("GET", "/tasks?q=alike");
+  const done = await world.reached(id, "PARTIAL");
+  assert.deepEqual([done.request.kind, done.failure.code, done.progress.check.different, done.progress.check.only_source], ["check", "differences", 1, 1]);
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  await page.getByText("1 different").first().waitFor();
+  const items = page.getByRole("grid", { name: /Items/ });
+  await items.getByText("other", { exact: true }).waitFor();
+  await items.getByText("only here", { exact: true }).waitFor();
+  assert.equal(await items.getByText("same", { exact: true }).count(), 0);
+  await accessible(page, "a check that has found differences");
+  const [saved] = await Promise.all([page.waitForEvent("download"), button(page, "Save receipt").click()]);
+  const said = readFileSync(await saved.path(), "utf8").split("\n").slice(1, 4).map((line) => JSON.parse(line));
+  assert.deepEqual(said.map(({ path, outcome }) => [path, outcome]), [["only here", "missing"], ["other", "differs"], ["same", "same"]]);
+}));

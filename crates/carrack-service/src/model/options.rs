@@ -209,7 +209,7 @@ impl TaskOption {
     }
 }
 
-/// Options that say what a check compares, and which files it looks at.
+/// Options that say what a check compares, which files it looks at, and what it leaves.
 const COMPARED: &[&str] = &[
     "compare",
     "modify_window",
@@ -218,6 +218,9 @@ const COMPARED: &[&str] = &[
     "special_bits",
     "acls",
     "xattrs",
+    "trusted",
+    "selinux",
+    "hard_links",
     "numeric_ids",
     "filters",
     "min_size",
@@ -225,6 +228,7 @@ const COMPARED: &[&str] = &[
     "min_age",
     "max_age",
     "one_file_system",
+    "receipt",
 ];
 
 impl OptionChoice {

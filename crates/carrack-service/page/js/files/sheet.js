@@ -100,14 +100,18 @@ function Field({ option }) {
 /** What is asked first: what becomes of files that exist, and how all is verified. */
 const FIRST = ["existing", "verify"];
 
+/** What options and their groups are called where two places are compared. @type {Record<string, string>} */
+const CHECKED = { "What is copied": "What is compared", compare: "Compared by", owner: "Compare owners", group: "Compare groups", special_bits: "Compare special bits",
+  acls: "Compare ACLs", xattrs: "Compare extended attributes", trusted: "Compare trusted attributes", selinux: "Compare SELinux contexts", hard_links: "Compare hard links" };
+
 /** Fields for all options that a kind of task takes. @param {{known: OptionTable, kind: string}} props */
 export const OptionFields = ({ known, kind }) => {
   const isFirst = (/** @type {Option} */ { at, name }) => at === "options" && FIRST.includes(name), all = known.groups.flatMap((group) => group.options);
   const groups = [{ title: "What exists there, and how it is verified", options: all.filter(isFirst), isOpen: true },
     ...known.groups.map((group, at) => ({ title: group.title, options: group.options.filter((option) => !isFirst(option)), isOpen: at === 0 }))];
   return groups.map(({ title, options, isOpen }) => {
-    const fitting = options.filter((option) => fits(option, kind));
-    return fitting.length > 0 && html`<details open=${isOpen && kind !== "delete"} key=${title}><summary>${title}</summary><div class="two">${fitting.map((option) => html`<${Field} key=${option.name} option=${option} />`)}</div></details>`;
+    const fitting = options.filter((option) => fits(option, kind)).map((option) => kind === "check" && CHECKED[option.name] ? { ...option, label: CHECKED[option.name], help: "" } : option);
+    return fitting.length > 0 && html`<details open=${isOpen && kind !== "delete"} key=${title}><summary>${kind === "check" ? CHECKED[title] ?? title : title}</summary><div class="two">${fitting.map((option) => html`<${Field} key=${option.name} option=${option} />`)}</div></details>`;
   });
 };
 
