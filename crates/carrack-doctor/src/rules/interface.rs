@@ -4,6 +4,7 @@ use super::{Check, FAST, Limit, Rule, Threshold, Told, View};
 use crate::facts::{Interface, Interrupt, ProcessorList};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator, Ours};
 use crate::known::Known;
+use crate::parameter::Parameter;
 use crate::rules::tcp::{FAR, STREAMS, round_trip};
 use crate::units;
 
@@ -482,7 +483,7 @@ fn qdisc(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(vec![Told::ok(shown).about(carrier.name)]);
     }
     let told = Told::warning(shown).about(carrier.name).costs("bursts that a slower port on the way may drop");
-    Ok(vec![told.sysctl("net.core.default_qdisc", "fq")])
+    Ok(vec![told.sysctl(Parameter::Discipline, "fq")])
 }
 
 fn bond(view: &View<'_>) -> Known<Vec<Told>> {
@@ -528,14 +529,12 @@ fn softnet(view: &View<'_>) -> Known<Vec<Told>> {
         let wanted = if is_faster { faster } else { slower }.max(2 * backlog);
         let value = Told::warning(format!("{dropped} of {packets} packets were dropped, the queue holds {backlog}"));
         told.push(
-            value
-                .costs("each is a loss that slows a far stream down")
-                .sysctl("net.core.netdev_max_backlog", wanted.to_string()),
+            value.costs("each is a loss that slows a far stream down").sysctl(Parameter::Backlog, wanted.to_string()),
         );
     }
     if squeezed as f64 > packets as f64 / ROUNDS as f64 {
         let value = Told::warning(format!("{squeezed} rounds ended before the queue was empty, of {packets} packets"));
-        told.push(value.sysctl("net.core.netdev_budget", "600"));
+        told.push(value.sysctl(Parameter::Budget, "600"));
     }
     if told.is_empty() {
         told.push(Told::ok(format!("none of {packets}")));

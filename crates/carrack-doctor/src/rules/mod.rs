@@ -20,6 +20,7 @@ mod threshold;
 use crate::facts::HostFacts;
 use crate::finding::{EvidenceClass, Finding, Fix, Severity};
 use crate::known::Known;
+use crate::parameter::Parameter;
 use crate::situation::{HostSide, Situation, Way};
 
 pub use self::threshold::{Limit, Threshold};
@@ -148,8 +149,8 @@ impl Told {
     }
 
     /// A kernel parameter mends it.
-    pub fn sysctl(self, name: &str, value: impl Into<String>) -> Self {
-        self.fix(Fix::Sysctl { name: name.to_owned(), value: value.into() })
+    pub fn sysctl(self, parameter: Parameter, value: impl Into<String>) -> Self {
+        self.fix(Fix::Sysctl { name: parameter.name().to_owned(), value: value.into() })
     }
 
     /// A command mends it.
