@@ -30,6 +30,9 @@ const FAST: u64 = 10_000_000_000;
 /// and from which on it needs all that there is.
 const FASTEST: u64 = 100_000_000_000;
 
+/// The largest number that most parameters of the kernel take.
+const NUMBER_MAX: i64 = 2_147_483_647;
+
 /// All tables, in the order in which equally bad findings are told.
 pub const ALL: &[&[Rule]] = &[
     path::RULES,

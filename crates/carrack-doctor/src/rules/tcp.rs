@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Check, FAST, FASTEST, Limit, Rule, Threshold, Told, View};
+use super::{Check, FAST, FASTEST, Limit, NUMBER_MAX, Rule, Threshold, Told, View};
 use crate::facts::HostFacts;
 use crate::finding::EvidenceClass::{EsnetTable, Kernel};
 use crate::known::Known;
@@ -264,13 +264,17 @@ fn connection_table(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(Vec::new());
     }
     let (count, most) = (view.facts.number(&file("count"))?, view.facts.number(&file("max"))?);
+    // Zero is no limit.
+    if most <= 0 {
+        return Ok(vec![Told::ok(format!("{count} connections, and no limit"))]);
+    }
     let value = format!("{count} of {most} connections");
-    if count * 100 < most * REMEMBERED as i64 {
+    if i128::from(count) * 100 < i128::from(most) * i128::from(REMEMBERED) {
         return Ok(vec![Told::ok(value)]);
     }
     let told = if count >= most { Told::failure(value) } else { Told::warning(value) };
     let told = told.costs("connections that time out, each by chance");
-    Ok(vec![told.sysctl(Parameter::ConnectionTable, (most * 2).to_string())])
+    Ok(vec![told.sysctl(Parameter::ConnectionTable, most.saturating_mul(2).min(NUMBER_MAX).to_string())])
 }
 
 fn asked_buffers(view: &View<'_>) -> Known<Vec<Told>> {
@@ -349,7 +353,8 @@ fn congestion(view: &View<'_>) -> Known<Vec<Told>> {
 /// One segment more in each round trip, from half the window up: as Reno does.
 fn recovery(rate: f64, round_trip: Duration) -> String {
     let segments = rate * round_trip.as_secs_f64() / 1448.0;
-    let time = round_trip.mul_f64((segments / 2.0).max(1.0));
+    let seconds = round_trip.as_secs_f64() * (segments / 2.0).max(1.0);
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     format!(
         "after one loss the full {} are back after {} if the window grows as Reno's",
         units::rate(rate),
@@ -389,11 +394,12 @@ fn memory(view: &View<'_>) -> Known<Vec<Told>> {
     let (used, pressure, most) = view.facts.tcp_memory()?;
     let met = view.facts.counter("proc/net/netstat", "TcpExt", "TCPMemoryPressures").unwrap_or(0);
     let now = format!("{} of {} pages, {met} times under pressure since the start", used, pressure);
-    if met == 0 && used * 100 < pressure * PRESSURE {
+    if met == 0 && u128::from(used) * 100 < u128::from(pressure) * u128::from(PRESSURE) {
         return Ok(vec![Told::ok(now)]);
     }
     let told = if used >= pressure { Told::failure(now) } else { Told::warning(now) };
-    let doubled = format!("{} {} {}", pressure * 3 / 2, pressure * 2, most * 2);
+    let (enough, twice, most) = (pressure / 2, pressure.saturating_mul(2), most.saturating_mul(2));
+    let doubled = format!("{} {twice} {most}", pressure.saturating_add(enough));
     Ok(vec![told.costs("windows shrink while it lasts, whatever tcp_rmem allows").sysctl(Parameter::Memory, doubled)])
 }
 
