@@ -695,7 +695,7 @@ class TimerSchedule(TypedDict, total=False):
     """Seconds from one run's due time to the next."""
     jitter_seconds: int | None
     """Each run comes up to this many seconds after it is due, at a time of its own: timers with one schedule do not
-    begin at once. Less than `every_seconds`, at most a day.
+    begin at once. Less than the time from one run to the next, at most a day.
     """
     overlap: Overlap
     """What happens where the task of the run before has not ended."""
