@@ -928,7 +928,7 @@ class EndpointCheck:
     fix: str | None = None
     """The line that mends it."""
     ok: bool | None = None
-    """Whether it is as it should be; none: it could not be looked at, or it costs speed alone."""
+    """Whether it is as it should be; none: it could not be looked at, or the endpoint can be used all the same."""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ impl Api {
     }
 
     /// Adds to a test of an endpoint what tasks have met there: whether it, its disk or a directory of it fails far
-    /// more often than others. Only numbers of tasks are told, whosever they are.
+    /// more often than others. Only numbers of tasks are told, whosever they are. The test does not fail by it: the
+    /// endpoint was listed, written and read just now, and of two ends of a bad way each may be the innocent one.
     pub(super) fn judge_faults(&self, endpoint: &Endpoint, test: &mut EndpointTest) -> Done<()> {
         let to = self.now().after(Duration::from_micros(1));
         let from = before(to, USUAL);
@@ -104,7 +105,6 @@ impl Api {
             let told = "tasks of the last 30 days do not fail far more often here than elsewhere".to_owned();
             test.checks.push(EndpointCheck { name: "faults".to_owned(), ok: Some(true), told, fix: None });
         }
-        test.ok &= checks.is_empty();
         test.checks.extend(checks);
         Ok(())
     }
@@ -183,5 +183,5 @@ fn check_of(burst: &FaultBurst, endpoint: &Endpoint) -> EndpointCheck {
          {tasks_elsewhere} tasks elsewhere",
         codes.collect::<Vec<_>>().join(", ")
     );
-    EndpointCheck { name: "faults".to_owned(), ok: Some(false), told, fix: Some(fix.to_owned()) }
+    EndpointCheck { name: "faults".to_owned(), ok: None, told, fix: Some(fix.to_owned()) }
 }
