@@ -1131,7 +1131,9 @@ class FaultStatistics:
     comparisons: int
     """How many times a place was compared with the rest: the more, the rarer must be what is named."""
     complete: bool
-    """Whether all tasks of that time were counted; of more than 100000, only the latest are."""
+    """Whether all tasks of that time were counted, at all of their places; of more than 100000 tasks, or of more than
+    memory is kept for, only the latest are.
+    """
     faulty: int
     """Of these, tasks with a fault anywhere. A fault is what failed at a place, repaired or not; that something is not
     there, or not allowed, is none.
