@@ -10,12 +10,14 @@
 pub mod facts;
 mod finding;
 mod known;
+mod parameter;
 pub mod rules;
 mod situation;
 mod units;
 
 pub use finding::{EvidenceClass, Finding, Fix, Severity, sort};
 pub use known::{Known, Unknown};
+pub use parameter::Parameter;
 pub use situation::{Host, HostSide, Path, Situation, Way, Wish};
 
 /// Everything that the rules find, worst first.

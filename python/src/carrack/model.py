@@ -695,7 +695,7 @@ class TimerSchedule(TypedDict, total=False):
     """Seconds from one run's due time to the next."""
     jitter_seconds: int | None
     """Each run comes up to this many seconds after it is due, at a time of its own: timers with one schedule do not
-    begin at once. Less than `every_seconds`, at most a day.
+    begin at once. Less than the time from one run to the next, at most a day.
     """
     overlap: Overlap
     """What happens where the task of the run before has not ended."""
@@ -930,7 +930,7 @@ class EndpointCheck:
     fix: str | None = None
     """The line that mends it."""
     ok: bool | None = None
-    """Whether it is as it should be; none: it could not be looked at, or it costs speed alone."""
+    """Whether it is as it should be; none: it could not be looked at, or the endpoint can be used all the same."""
 
 
 @dataclass(frozen=True)
@@ -1133,7 +1133,9 @@ class FaultStatistics:
     comparisons: int
     """How many times a place was compared with the rest: the more, the rarer must be what is named."""
     complete: bool
-    """Whether all tasks of that time were counted; of more than 100000, only the latest are."""
+    """Whether all tasks of that time were counted, at all of their places; of more than 100000 tasks, or of more than
+    memory is kept for, only the latest are.
+    """
     faulty: int
     """Of these, tasks with a fault anywhere. A fault is what failed at a place, repaired or not; that something is not
     there, or not allowed, is none.

@@ -99,7 +99,7 @@ pub(super) const HOUSE: &[Folder] = &[
     Folder {
         name: "carrack-doctor",
         module: "",
-        floors: &[&["rules"], &["facts"], &["finding"], &["situation"], &["known", "units"]],
+        floors: &[&["rules"], &["facts"], &["finding"], &["situation"], &["known", "parameter", "units"]],
     },
     Folder {
         name: "carrack-receipt",

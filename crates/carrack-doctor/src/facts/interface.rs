@@ -62,7 +62,11 @@ impl<'a> Interface<'a> {
         let none = || Unknown(format!("{} tells no speed", self.name));
         // A virtual device says -1, or that it cannot say.
         let megabits = self.number("speed").map_err(|_| none())?;
-        u64::try_from(megabits).ok().filter(|speed| *speed > 0).map(|speed| speed * 1_000_000).ok_or_else(none)
+        u64::try_from(megabits)
+            .ok()
+            .filter(|speed| *speed > 0)
+            .map(|speed| speed.saturating_mul(1_000_000))
+            .ok_or_else(none)
     }
 
     /// The largest packet, in bytes.

@@ -60,7 +60,8 @@ impl HostFacts<'_> {
                     .flatten()
                     .ok_or_else(|| Unknown("/proc/net/softnet_stat is not as it should be".to_owned()))
             };
-            sums = (sums.0 + next()?, sums.1 + next()?, sums.2 + next()?);
+            let mut add = |sum: u64| next().map(|number| sum.saturating_add(number));
+            sums = (add(sums.0)?, add(sums.1)?, add(sums.2)?);
         }
         Ok(sums)
     }

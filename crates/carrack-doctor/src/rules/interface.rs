@@ -1,9 +1,10 @@
 //! Interfaces: which one carries the data, how it is set up, and what it has lost.
 
-use super::{Check, FAST, Limit, Rule, Threshold, Told, View};
+use super::{Check, FAST, Limit, NUMBER_MAX, Rule, Threshold, Told, View};
 use crate::facts::{Interface, Interrupt, ProcessorList};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator, Ours};
 use crate::known::Known;
+use crate::parameter::Parameter;
 use crate::rules::tcp::{FAR, STREAMS, round_trip};
 use crate::units;
 
@@ -245,7 +246,8 @@ fn errors(view: &View<'_>) -> Known<Vec<Told>> {
     let carrier = view.facts.carrier()?;
     let count = |name: &str| carrier.number(&format!("statistics/{name}"));
     let packets = count("rx_packets")?.max(1) as f64;
-    let (damaged, missed) = (count("rx_crc_errors")? + count("rx_errors")?, count("rx_missed_errors")?);
+    let damaged = count("rx_crc_errors")?.saturating_add(count("rx_errors")?);
+    let missed = count("rx_missed_errors")?;
     let told = |count: i64, what: &str| format!("{count} of {packets:.0} packets {what}");
     let mut all = Vec::new();
     if damaged > 0 {
@@ -482,7 +484,7 @@ fn qdisc(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(vec![Told::ok(shown).about(carrier.name)]);
     }
     let told = Told::warning(shown).about(carrier.name).costs("bursts that a slower port on the way may drop");
-    Ok(vec![told.sysctl("net.core.default_qdisc", "fq")])
+    Ok(vec![told.sysctl(Parameter::Discipline, "fq")])
 }
 
 fn bond(view: &View<'_>) -> Known<Vec<Told>> {
@@ -525,17 +527,15 @@ fn softnet(view: &View<'_>) -> Known<Vec<Told>> {
     if dropped > 0 {
         let (from, [faster, slower]) = BACKLOGS;
         let is_faster = view.facts.carrier().and_then(|carrier| carrier.speed()).is_ok_and(|speed| speed >= from);
-        let wanted = if is_faster { faster } else { slower }.max(2 * backlog);
+        let wanted = if is_faster { faster } else { slower }.max(backlog.saturating_mul(2).min(NUMBER_MAX));
         let value = Told::warning(format!("{dropped} of {packets} packets were dropped, the queue holds {backlog}"));
         told.push(
-            value
-                .costs("each is a loss that slows a far stream down")
-                .sysctl("net.core.netdev_max_backlog", wanted.to_string()),
+            value.costs("each is a loss that slows a far stream down").sysctl(Parameter::Backlog, wanted.to_string()),
         );
     }
     if squeezed as f64 > packets as f64 / ROUNDS as f64 {
         let value = Told::warning(format!("{squeezed} rounds ended before the queue was empty, of {packets} packets"));
-        told.push(value.sysctl("net.core.netdev_budget", "600"));
+        told.push(value.sysctl(Parameter::Budget, "600"));
     }
     if told.is_empty() {
         told.push(Told::ok(format!("none of {packets}")));

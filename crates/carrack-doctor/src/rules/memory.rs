@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Check, Limit, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::{Kernel, Ours};
 use crate::known::Known;
+use crate::parameter::Parameter;
 use crate::units;
 
 pub(super) const RULES: &[Rule] = &[
@@ -76,7 +77,7 @@ fn dirty(view: &View<'_>) -> Known<Vec<Told>> {
     }
     let should = ((rate * SYNC.as_secs_f64()) as u64).max(LEAST) >> 20 << 20;
     let told = Told::warning(value).costs(format!("a sync waits for up to {}", seconds(most / rate)));
-    Ok(vec![told.sysctl("vm.dirty_bytes", should.to_string())])
+    Ok(vec![told.sysctl(Parameter::DirtyBytes, should.to_string())])
 }
 
 fn seconds(seconds: f64) -> String {

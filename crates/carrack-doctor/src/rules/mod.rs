@@ -20,6 +20,7 @@ mod threshold;
 use crate::facts::HostFacts;
 use crate::finding::{EvidenceClass, Finding, Fix, Severity};
 use crate::known::Known;
+use crate::parameter::Parameter;
 use crate::situation::{HostSide, Situation, Way};
 
 pub use self::threshold::{Limit, Threshold};
@@ -28,6 +29,9 @@ pub use self::threshold::{Limit, Threshold};
 const FAST: u64 = 10_000_000_000;
 /// and from which on it needs all that there is.
 const FASTEST: u64 = 100_000_000_000;
+
+/// The largest number that most parameters of the kernel take.
+const NUMBER_MAX: i64 = 2_147_483_647;
 
 /// All tables, in the order in which equally bad findings are told.
 pub const ALL: &[&[Rule]] = &[
@@ -148,8 +152,8 @@ impl Told {
     }
 
     /// A kernel parameter mends it.
-    pub fn sysctl(self, name: &str, value: impl Into<String>) -> Self {
-        self.fix(Fix::Sysctl { name: name.to_owned(), value: value.into() })
+    pub fn sysctl(self, parameter: Parameter, value: impl Into<String>) -> Self {
+        self.fix(Fix::Sysctl { name: parameter.name().to_owned(), value: value.into() })
     }
 
     /// A command mends it.

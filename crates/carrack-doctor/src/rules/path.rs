@@ -9,6 +9,7 @@ use super::{Check, Limit, Rule, Threshold, Told, View};
 use crate::facts::HostFacts;
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, Ours};
 use crate::known::{Known, Unknown};
+use crate::parameter::Parameter;
 use crate::situation::{HostSide, Situation, Way};
 use crate::units;
 
@@ -215,7 +216,7 @@ fn black_hole(situation: &Situation) -> Known<Vec<Told>> {
             false => "a stream stops at its first full packet",
         };
         let value = Told::failure(value).at(side).about(device).costs(cost);
-        told.push(value.sysctl("net.ipv4.tcp_mtu_probing", "1"));
+        told.push(value.sysctl(Parameter::MtuProbing, "1"));
     }
     // Who answers no probe has perhaps not got any.
     let is_known = |way: &Way| way.trace.as_ref().is_some_and(|trace| trace.reached || trace.is_mtu_proved);

@@ -254,7 +254,7 @@ fn read_ahead(view: &View<'_>) -> Known<Vec<Told>> {
     }
     let kib = first.number("queue/read_ahead_kb")?;
     let value = format!("{kib} KiB");
-    if kib * 1024 >= READ_AHEAD as i64 {
+    if kib.saturating_mul(1024) >= READ_AHEAD as i64 {
         return Ok(vec![Told::ok(value).about(first.name)]);
     }
     let told = Told::warning(value).about(first.name).costs("one reader does not keep all members busy");

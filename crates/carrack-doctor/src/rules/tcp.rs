@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Check, FAST, FASTEST, Limit, Rule, Threshold, Told, View};
+use super::{Check, FAST, FASTEST, Limit, NUMBER_MAX, Rule, Threshold, Told, View};
 use crate::facts::HostFacts;
 use crate::finding::EvidenceClass::{EsnetTable, Kernel};
 use crate::known::Known;
+use crate::parameter::Parameter;
 use crate::units;
 
 const FASTERDATA: &str = "fasterdata.es.net, Linux tuning";
@@ -69,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "without it a window has 64 KiB at most",
         source: "RFC 7323",
         class: Kernel,
-        check: Check::Host(|view| option(view, "ipv4/tcp_window_scaling", "net.ipv4.tcp_window_scaling")),
+        check: Check::Host(|view| option(view, "ipv4/tcp_window_scaling", Parameter::WindowScaling)),
     },
     Rule {
         id: "tcp.sack",
@@ -77,7 +78,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "without it a sender learns of one loss in a round trip only",
         source: "RFC 2018",
         class: Kernel,
-        check: Check::Host(|view| option(view, "ipv4/tcp_sack", "net.ipv4.tcp_sack")),
+        check: Check::Host(|view| option(view, "ipv4/tcp_sack", Parameter::Sack)),
     },
     Rule {
         id: "tcp.timestamps",
@@ -85,7 +86,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "without them round trips are measured seldom, and numbers of fast streams can be taken for old ones",
         source: "RFC 7323",
         class: Kernel,
-        check: Check::Host(|view| option(view, "ipv4/tcp_timestamps", "net.ipv4.tcp_timestamps")),
+        check: Check::Host(|view| option(view, "ipv4/tcp_timestamps", Parameter::Timestamps)),
     },
     Rule {
         id: "tcp.mtu-probing",
@@ -138,7 +139,7 @@ pub(super) const RULES: &[Rule] = &[
 /// One of the two buffers of a connection.
 #[derive(Clone, Copy)]
 struct Buffer {
-    parameter: &'static str,
+    parameter: Parameter,
     name: &'static str,
     read: fn(&HostFacts<'_>) -> Known<f64>,
     share: fn(&HostFacts<'_>) -> f64,
@@ -148,14 +149,14 @@ struct Buffer {
 
 impl Buffer {
     const RECEIVE: Self = Self {
-        parameter: "net.ipv4.tcp_rmem",
+        parameter: Parameter::ReceiveBuffer,
         name: "receive buffer",
         read: |facts| facts.receive_buffer(),
         share: |facts| facts.window_share(),
         before: "4096 131072",
     };
     const SEND: Self = Self {
-        parameter: "net.ipv4.tcp_wmem",
+        parameter: Parameter::SendBuffer,
         name: "send buffer",
         read: |facts| facts.send_buffer(),
         // The kernel charges a packet's bookkeeping as well: with 1500-byte packets a third.
@@ -208,7 +209,7 @@ pub(super) fn round_trip(view: &View<'_>) -> Option<Duration> {
 fn window(view: &View<'_>, buffer: Buffer) -> Known<Vec<Told>> {
     let most = (buffer.read)(&view.facts)?;
     let window = most * (buffer.share)(&view.facts);
-    let value = format!("{}'s largest {} is {}", buffer.parameter, buffer.name, units::bytes(most));
+    let value = format!("{}'s largest {} is {}", buffer.parameter.name(), buffer.name, units::bytes(most));
     let Some(round_trip) = round_trip(view) else { return by_table(view, buffer, most, value) };
     let rate = wanted_rate(view)?;
     let holds = rate * round_trip.as_secs_f64();
@@ -253,7 +254,7 @@ fn window_growth(view: &View<'_>) -> Known<Vec<Told>> {
         wanted_rate(view).is_ok_and(|rate| round_trip(view).is_some() && window >= rate * time.as_secs_f64());
     let told = if is_enough || round_trip(view).is_none() { Told::warning(value) } else { Told::failure(value) };
     let told = told.costs(format!("one stream to this host is limited to {one} at {}", units::time(time)));
-    Ok(vec![told.sysctl("net.ipv4.tcp_moderate_rcvbuf", "1")])
+    Ok(vec![told.sysctl(Parameter::WindowGrowth, "1")])
 }
 
 fn connection_table(view: &View<'_>) -> Known<Vec<Told>> {
@@ -263,13 +264,17 @@ fn connection_table(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(Vec::new());
     }
     let (count, most) = (view.facts.number(&file("count"))?, view.facts.number(&file("max"))?);
+    // Zero is no limit.
+    if most <= 0 {
+        return Ok(vec![Told::ok(format!("{count} connections, and no limit"))]);
+    }
     let value = format!("{count} of {most} connections");
-    if count * 100 < most * REMEMBERED as i64 {
+    if i128::from(count) * 100 < i128::from(most) * i128::from(REMEMBERED) {
         return Ok(vec![Told::ok(value)]);
     }
     let told = if count >= most { Told::failure(value) } else { Told::warning(value) };
     let told = told.costs("connections that time out, each by chance");
-    Ok(vec![told.sysctl("net.netfilter.nf_conntrack_max", (most * 2).to_string())])
+    Ok(vec![told.sysctl(Parameter::ConnectionTable, most.saturating_mul(2).min(NUMBER_MAX).to_string())])
 }
 
 fn asked_buffers(view: &View<'_>) -> Known<Vec<Told>> {
@@ -287,18 +292,15 @@ fn asked_buffers(view: &View<'_>) -> Known<Vec<Told>> {
     let rate = units::rate(least / time.as_secs_f64().max(1e-6));
     let told = Told::warning(value).should_be(format!("at least {}", units::bytes(needed)));
     let told = told.costs(format!("one stream of such a program is limited to {rate} at {}", units::time(time)));
-    let (name, _) = [("net.core.rmem_max", receive), ("net.core.wmem_max", send)]
-        .into_iter()
-        .min_by_key(|(_, bytes)| *bytes)
-        .unwrap_or_default();
-    Ok(vec![told.sysctl(name, rounded_up(needed).to_string())])
+    let parameter = if send < receive { Parameter::AskedSendBuffer } else { Parameter::AskedReceiveBuffer };
+    Ok(vec![told.sysctl(parameter, rounded_up(needed).to_string())])
 }
 
 fn saved_metrics(view: &View<'_>) -> Known<Vec<Told>> {
     let is_far = round_trip(view).is_none_or(|time| time >= FAR);
     let speed = view.facts.carrier()?.speed()?;
     match view.facts.network_number("ipv4/tcp_no_metrics_save")? {
-        0 if is_far && speed >= FAST => Ok(vec![Told::warning("0").sysctl("net.ipv4.tcp_no_metrics_save", "1")]),
+        0 if is_far && speed >= FAST => Ok(vec![Told::warning("0").sysctl(Parameter::SavedMetrics, "1")]),
         value => Ok(vec![Told::ok(value.to_string())]),
     }
 }
@@ -345,13 +347,14 @@ fn congestion(view: &View<'_>) -> Known<Vec<Told>> {
         Some((round_trip, rate)) => recovery(rate, round_trip),
         None => String::new(),
     };
-    Ok(vec![Told::warning(used).costs(cost).sysctl("net.ipv4.tcp_congestion_control", better)])
+    Ok(vec![Told::warning(used).costs(cost).sysctl(Parameter::CongestionControl, better)])
 }
 
 /// One segment more in each round trip, from half the window up: as Reno does.
 fn recovery(rate: f64, round_trip: Duration) -> String {
     let segments = rate * round_trip.as_secs_f64() / 1448.0;
-    let time = round_trip.mul_f64((segments / 2.0).max(1.0));
+    let seconds = round_trip.as_secs_f64() * (segments / 2.0).max(1.0);
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     format!(
         "after one loss the full {} are back after {} if the window grows as Reno's",
         units::rate(rate),
@@ -359,13 +362,13 @@ fn recovery(rate: f64, round_trip: Duration) -> String {
     )
 }
 
-fn option(view: &View<'_>, file: &str, parameter: &str) -> Known<Vec<Told>> {
+fn option(view: &View<'_>, file: &str, parameter: Parameter) -> Known<Vec<Told>> {
     if view.facts.network_number(file)? != 0 {
         return Ok(vec![Told::ok("on")]);
     }
-    let told = Told::failure(format!("{parameter} is off"));
+    let told = Told::failure(format!("{} is off", parameter.name()));
     let told = if !file.ends_with("window_scaling") {
-        Told::warning(format!("{parameter} is off"))
+        Told::warning(format!("{} is off", parameter.name()))
     } else {
         match round_trip(view) {
             Some(round_trip) => {
@@ -384,19 +387,20 @@ fn mtu_probing(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(vec![Told::ok(format!("{probing}, packets of {mtu} bytes"))]);
     }
     let told = Told::warning(format!("0, and packets have up to {mtu} bytes"));
-    Ok(vec![told.sysctl("net.ipv4.tcp_mtu_probing", "1")])
+    Ok(vec![told.sysctl(Parameter::MtuProbing, "1")])
 }
 
 fn memory(view: &View<'_>) -> Known<Vec<Told>> {
     let (used, pressure, most) = view.facts.tcp_memory()?;
     let met = view.facts.counter("proc/net/netstat", "TcpExt", "TCPMemoryPressures").unwrap_or(0);
     let now = format!("{} of {} pages, {met} times under pressure since the start", used, pressure);
-    if met == 0 && used * 100 < pressure * PRESSURE {
+    if met == 0 && u128::from(used) * 100 < u128::from(pressure) * u128::from(PRESSURE) {
         return Ok(vec![Told::ok(now)]);
     }
     let told = if used >= pressure { Told::failure(now) } else { Told::warning(now) };
-    let doubled = format!("{} {} {}", pressure * 3 / 2, pressure * 2, most * 2);
-    Ok(vec![told.costs("windows shrink while it lasts, whatever tcp_rmem allows").sysctl("net.ipv4.tcp_mem", doubled)])
+    let (enough, twice, most) = (pressure / 2, pressure.saturating_mul(2), most.saturating_mul(2));
+    let doubled = format!("{} {twice} {most}", pressure.saturating_add(enough));
+    Ok(vec![told.costs("windows shrink while it lasts, whatever tcp_rmem allows").sysctl(Parameter::Memory, doubled)])
 }
 
 fn listen_queue(view: &View<'_>) -> Known<Vec<Told>> {
@@ -408,7 +412,7 @@ fn listen_queue(view: &View<'_>) -> Known<Vec<Told>> {
     let told = Told::warning(format!("{overflows} connections were dropped because a listener's queue was full"));
     let told = told.costs("each such client waits a second or more before it tries again");
     Ok(vec![match queue {
-        Ok(queue) if queue < 4096 => told.sysctl("net.core.somaxconn", "4096"),
+        Ok(queue) if queue < 4096 => told.sysctl(Parameter::ListenQueue, "4096"),
         Ok(_) | Err(_) => told.advice("raise the backlog of the program that listens: ss -ltn shows each queue"),
     }])
 }
@@ -424,5 +428,5 @@ fn optmem(view: &View<'_>) -> Known<Vec<Told>> {
     }
     let told =
         Told::warning(units::bytes(bytes as f64)).costs("programs that send without a copy fall back to copying");
-    Ok(vec![told.sysctl("net.core.optmem_max", NOTES.to_string())])
+    Ok(vec![told.sysctl(Parameter::OptionMemory, NOTES.to_string())])
 }

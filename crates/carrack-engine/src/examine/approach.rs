@@ -1,6 +1,7 @@
 //! The way to a host that ssh is being started to, looked at from here meanwhile: where nobody answers, or full packets
 //! vanish, ssh would say nothing for as long as it is waited for.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -36,6 +37,8 @@ pub struct WayToHost {
 struct WayThere {
     /// Why ssh cannot get there.
     why: Option<String>,
+    /// The server took a connection, or refused one: what keeps ssh out is not the way.
+    is_answered: bool,
     trace: PathTrace,
 }
 
@@ -66,7 +69,7 @@ impl WayToHost {
         Ok(Self { stop, over, found: Some(found), name })
     }
 
-    /// What became of it, now that ssh has failed: why, and the way as far as it is known.
+    /// What became of it, now that ssh has failed: why, and the way as far as it is known, where it may be the cause.
     pub fn end(self, why: Failure) -> (Failure, Option<PathTrace>) {
         // What ssh has said by itself needs nothing to explain it.
         let is_silent = self.stop.requested().is_some();
@@ -74,11 +77,12 @@ impl WayToHost {
             self.over.set();
         }
         let way = self.found.as_ref().and_then(|found| found.recv_timeout(Duration::from_secs(1)).ok());
-        let Some(WayThere { why: found, trace }) = way else { return (why, None) };
+        let Some(WayThere { why: found, is_answered, trace }) = way else { return (why, None) };
         let found = found
             .filter(|_| is_silent)
             .map(|found| failure(ErrorCode::ConnectFailed, Side::Link, found).at_end(self.name.clone()));
-        (found.unwrap_or(why), Some(trace))
+        // A server that answered and let nobody in (a key, an agent, a changed host key) is not behind a firewall.
+        (found.unwrap_or(why), (is_silent || !is_answered).then_some(trace))
     }
 }
 
@@ -93,15 +97,17 @@ fn look(server: SocketAddr, over: &Latch) -> WayThere {
     let begin = Instant::now();
     let connected = TcpStream::connect_timeout(&server, ANSWER);
     let from = connected.as_ref().ok().and_then(|socket| socket.local_addr().ok()).map(|address| address.ip());
-    let is_silent = connected.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::TimedOut);
+    let is_silent = connected.as_ref().is_err_and(|error| error.kind() == ErrorKind::TimedOut);
     let is_connected = connected.is_ok();
+    let is_refused = connected.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+    let is_answered = is_connected || is_refused;
     drop(connected);
     let any: IpAddr = if server.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
     let trace = route::trace(from.unwrap_or(any), server.ip().to_canonical(), over);
     let (address, port) = (server.ip().to_canonical(), server.port());
     if is_silent {
         let why = format!("a connection to {address}, port {port}, timed out after {} s", ANSWER.as_secs());
-        return WayThere { why: Some(why), trace };
+        return WayThere { why: Some(why), is_answered, trace };
     }
     // Where the far host answers no probe, nobody knows whether it has got the large ones.
     let is_hole = is_connected && trace.reached && trace.drops_large_packets;
@@ -110,7 +116,51 @@ fn look(server: SocketAddr, over: &Latch) -> WayThere {
         let why = format!(
             "ssh connects to {address}, port {port}, and gets no further: large packets vanish on the way, {passes} arrive"
         );
-        return WayThere { why: Some(why), trace };
+        return WayThere { why: Some(why), is_answered, trace };
     }
-    WayThere { why: None, trace }
+    WayThere { why: None, is_answered, trace }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told of a way where ssh has failed: with a word of its own, or because it was stopped.
+    fn told(way: WayThere, is_stopped: bool) -> (Failure, Option<PathTrace>) {
+        let (sender, found) = mpsc::channel();
+        sender.send(way).unwrap();
+        let way = WayToHost { stop: Stop::default(), over: Arc::default(), found: Some(found), name: "far".into() };
+        if is_stopped {
+            way.stop.request(StopReason::Cancel);
+        }
+        way.end(failure(ErrorCode::AuthenticationFailed, Side::Destination, "Permission denied (publickey)"))
+    }
+
+    #[test]
+    fn way_to_a_host_that_answered_ssh_is_not_told() {
+        let way = |why: Option<&str>, is_answered| WayThere {
+            why: why.map(str::to_owned),
+            is_answered,
+            trace: PathTrace { reached: true, ..PathTrace::default() },
+        };
+        let (why, trace) = told(way(None, true), false);
+        assert_eq!((why.code, trace), (ErrorCode::AuthenticationFailed, None));
+        // Nobody has answered, or ssh got no further: the way may say why.
+        assert!(told(way(None, false), false).1.is_some());
+        let (why, trace) = told(way(Some("large packets vanish"), true), true);
+        assert_eq!((why.code, trace.is_some()), (ErrorCode::ConnectFailed, true));
+    }
+
+    #[test]
+    fn server_that_takes_or_refuses_a_connection_has_answered() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let server = listener.local_addr().unwrap();
+        let over = Latch::default();
+        over.set();
+        let taken = look(server, &over);
+        assert!(taken.is_answered && taken.why.is_none());
+        drop(listener);
+        let refused = look(server, &over);
+        assert!(refused.is_answered && refused.why.is_none());
+    }
 }

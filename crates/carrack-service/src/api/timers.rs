@@ -127,10 +127,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
             made: now,
             version: 1,
         };
-        // What begins at once is not put off.
-        if timer.schedule.cron.is_some() {
-            timer.next_run = timer.next_run.map(|first| put_off(&timer, first));
-        }
+        timer.next_run = timer.next_run.map(|first| put_off(&timer, first));
         tracing::info!(target: "carrack::audit", user = %caller.user, timer = %timer.id, "timer made");
         known.noted.about(&timer.id);
         api.ledger.add_timer(&timer, &event(caller, &timer, EventKind::TimerMade, "a timer was made"))?;
@@ -221,7 +218,11 @@ fn updated(api: &Api, caller: &Caller, mut timer: Timer, update: TimerUpdate) ->
         let first = api.backend.first_run(&schedule, now);
         let first = first.map_err(|why| ApiError::malformed(format!("schedule: {why}")))?;
         timer.schedule = schedule;
-        let next = if timer.runs == 0 { Some(first) } else { next_run(api, &timer, now)? };
+        let next = match timer.runs {
+            // What begins at once is not put off.
+            0 => Some(if first == now { first } else { put_off(&timer, first) }),
+            _ => next_run(api, &timer, now)?,
+        };
         let Some(next) = next else {
             return Err(ApiError::malformed("schedule: by it no more runs come: pause or remove the timer"));
         };
@@ -301,7 +302,8 @@ pub(super) async fn resume(State(api): State<Arc<Api>>, known: Known, PathOf(id)
 }
 
 /// Has a timer run now, beside its schedule: its run comes as one that is due, and counts. The next one comes by the
-/// schedule. What happens where the task of the run before has not ended is as `overlap` says.
+/// schedule, also one that is put off and waits. What happens where the task of the run before has not ended is as
+/// `overlap` says.
 #[utoipa::path(
     post, path = "/timers/{id}/run", tag = "timers", params(("id" = String, Path, description = "The timer.")),
     responses(

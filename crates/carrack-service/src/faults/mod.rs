@@ -15,14 +15,16 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::places::{MetPlace, places_of, places_of_task};
+use self::places::{MetPlace, NumberedPlaces, places_of, places_of_task};
 use self::scan::{FoundBurst, Scan, TaskTrial};
 use crate::clock::Moment;
-use crate::ledger::TaskVisits;
+use crate::ledger::{TaskVisits, VisitedTasks, VisitsMost};
 use crate::model::{FaultBurst, FaultCode, FaultFigures, FaultPlace, FaultStatistics, PlaceKind};
 
-/// Tasks that are counted; of more, the latest.
-pub const TASKS_MOST: usize = 100_000;
+/// What is read of tasks that are counted; of more, the latest. An ordinary task has some 600 bytes.
+pub const VISITS_MOST: VisitsMost = VisitsMost { tasks: 100_000, bytes: 64 << 20 };
+/// What is kept of them.
+const KEPT_MOST: KeptMost = KeptMost { place_bytes: 32 << 20, stays: 4_000_000 };
 /// Places with faults that are told.
 const PLACES_MOST: usize = 50;
 /// Tasks that are named of each burst.
@@ -30,29 +32,69 @@ const EXAMPLES_MOST: usize = 5;
 /// Places with the same tasks that are named.
 const ALIKE_MOST: usize = 8;
 
-/// Counts the faults of tasks between two moments. `rows` are at most [`TASKS_MOST`] of them.
-pub fn statistics(rows: &[TaskVisits], from: Moment, to: Moment) -> FaultStatistics {
-    let counted: Vec<&TaskVisits> = rows.iter().filter(|row| row.time >= from && row.time < to).collect();
-    let mut numbers: BTreeMap<MetPlace, u32> = BTreeMap::new();
-    let mut codes: BTreeMap<String, u64> = BTreeMap::new();
-    let mut trials = Vec::with_capacity(counted.len());
-    for (row, visited) in (0..).zip(&counted) {
-        let mut trial = TaskTrial { row, time: visited.time, places: Vec::new(), faulty: Vec::new() };
-        let mut failed: BTreeSet<String> = BTreeSet::new();
-        for (place, faults) in places_of_task(&visited.visits) {
-            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-            let number = *numbers.entry(place).or_insert(next);
-            trial.places.push(number);
-            if !faults.is_empty() {
-                trial.faulty.push(number);
+/// What is kept of tasks that are counted.
+#[derive(Clone, Copy, Debug)]
+struct KeptMost {
+    /// Bytes of directories, and as many of other places. Places that come when they are full are left out.
+    place_bytes: usize,
+    /// Places of tasks, each counted once for each task that was there. Of more, those of the latest tasks.
+    stays: usize,
+}
+
+/// Tasks at their places.
+struct CountedTasks<'a> {
+    rows: Vec<&'a TaskVisits>,
+    trials: Vec<TaskTrial>,
+    places: Vec<MetPlace>,
+    codes: BTreeMap<String, u64>,
+    /// Nothing was left out.
+    complete: bool,
+}
+
+impl<'a> CountedTasks<'a> {
+    /// Of these tasks, the latest first.
+    fn of(tasks: impl Iterator<Item = &'a TaskVisits>, most: KeptMost) -> Self {
+        let (mut numbered, mut stays) = (NumberedPlaces::within(most.place_bytes), 0);
+        let mut counted =
+            Self { rows: Vec::new(), trials: Vec::new(), places: Vec::new(), codes: BTreeMap::new(), complete: true };
+        for (row, task) in (0..).zip(tasks) {
+            let met = places_of_task(&task.visits);
+            stays += met.len();
+            if stays > most.stays {
+                counted.complete = false;
+                break;
             }
-            failed.extend(faults);
+            let mut trial = TaskTrial { row, time: task.time, places: Vec::new(), faulty: Vec::new() };
+            let mut failed: BTreeSet<String> = BTreeSet::new();
+            for (place, faults) in met {
+                if let Some(number) = numbered.number(place) {
+                    trial.places.push(number);
+                    trial.faulty.extend((!faults.is_empty()).then_some(number));
+                }
+                failed.extend(faults);
+            }
+            failed.into_iter().for_each(|code| *counted.codes.entry(code).or_default() += 1);
+            counted.rows.push(task);
+            counted.trials.push(trial);
         }
-        failed.into_iter().for_each(|code| *codes.entry(code).or_default() += 1);
-        trials.push(trial);
+        counted.complete &= numbered.has_all();
+        counted.places = numbered.into_places();
+        counted
     }
-    let mut places: Vec<MetPlace> = vec![MetPlace::Host(String::new()); numbers.len()];
-    numbers.into_iter().for_each(|(place, number)| places[number as usize] = place);
+}
+
+/// Counts the faults of tasks between two moments. `found` is at most [`VISITS_MOST`] of them.
+pub fn statistics(found: &VisitedTasks, from: Moment, to: Moment) -> FaultStatistics {
+    statistics_within(KEPT_MOST, found, from, to)
+}
+
+fn statistics_within(most: KeptMost, found: &VisitedTasks, from: Moment, to: Moment) -> FaultStatistics {
+    let between = found.tasks.iter().filter(|task| task.time >= from && task.time < to);
+    let CountedTasks { rows: counted, trials, places, codes, complete } = CountedTasks::of(between, most);
+    if !complete {
+        let (tasks, places) = (counted.len(), places.len());
+        tracing::info!(target: "carrack::faults", tasks, places, "more tasks or places than are counted");
+    }
     let ranks = places.iter().map(MetPlace::rank).collect();
     let faulty = trials.iter().filter(|trial| !trial.faulty.is_empty()).count();
     let figures = figures(&places, &trials, &counted);
@@ -64,7 +106,7 @@ pub fn statistics(rows: &[TaskVisits], from: Moment, to: Moment) -> FaultStatist
         to,
         tasks: counted.len() as u64,
         faulty: faulty as u64,
-        complete: rows.len() < TASKS_MOST,
+        complete: complete && found.complete,
         comparisons: scan.comparisons(),
         codes: most_frequent(codes),
         bursts,

@@ -1,11 +1,16 @@
 //! At which places a task was at work, and at which of them it had a fault.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use carrack_core::location::encode_path;
 use carrack_core::path::bare;
 
 use crate::model::{EndVisit, FaultPlace, PlaceKind, parent};
+
+/// Names of a path that are told apart: a deeper directory counts for the one that it is in.
+const NAMES_MOST: usize = 12;
+/// Bytes that a place takes beside its names, as it is kept.
+const PLACE_BYTES: usize = 128;
 
 /// A place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +37,16 @@ impl MetPlace {
         }
     }
 
+    /// About so many bytes are kept of it.
+    fn bytes(&self) -> usize {
+        let names = match self {
+            Self::Host(host) => host.len(),
+            Self::Disk(one, other) | Self::Link(one, other) => one.len() + other.len(),
+            Self::Path(host, path) => host.len() + path.len(),
+        };
+        PLACE_BYTES + names
+    }
+
     /// As it is told.
     pub fn told(&self) -> FaultPlace {
         let of = |kind, host: &String| FaultPlace { kind, host: host.clone(), disk: None, path: None, peer: None };
@@ -41,6 +56,53 @@ impl MetPlace {
             Self::Path(host, path) => FaultPlace { path: Some(encode_path(path)), ..of(PlaceKind::Path, host) },
             Self::Link(host, peer) => FaultPlace { peer: Some(peer.clone()), ..of(PlaceKind::Link, host) },
         }
+    }
+}
+
+/// Places by numbers, in bounded memory.
+#[derive(Debug)]
+pub struct NumberedPlaces {
+    numbers: BTreeMap<MetPlace, u32>,
+    /// Bytes that may still be kept: of directories, and of other places. However many directories there are, hosts
+    /// are counted.
+    left: [usize; 2],
+    /// A place had no room.
+    is_full: bool,
+}
+
+impl NumberedPlaces {
+    /// So many bytes of directories are kept, and as many of other places.
+    pub fn within(bytes: usize) -> Self {
+        Self { numbers: BTreeMap::new(), left: [bytes; 2], is_full: false }
+    }
+
+    /// The number of a place; `None` where it has no room. A place that has one counts in all tasks.
+    pub fn number(&mut self, place: MetPlace) -> Option<u32> {
+        if let Some(number) = self.numbers.get(&place) {
+            return Some(*number);
+        }
+        let left = &mut self.left[usize::from(!matches!(place, MetPlace::Path(..)))];
+        let Some(rest) = left.checked_sub(place.bytes()) else {
+            self.is_full = true;
+            return None;
+        };
+        *left = rest;
+        let next = u32::try_from(self.numbers.len()).ok()?;
+        self.numbers.insert(place, next);
+        Some(next)
+    }
+
+    /// Whether every place had room.
+    pub fn has_all(&self) -> bool {
+        !self.is_full
+    }
+
+    /// The places in the order of their numbers.
+    pub fn into_places(self) -> Vec<MetPlace> {
+        let mut numbered: Vec<(u32, MetPlace)> =
+            self.numbers.into_iter().map(|(place, number)| (number, place)).collect();
+        numbered.sort_unstable_by_key(|(number, _)| *number);
+        numbered.into_iter().map(|(_, place)| place).collect()
     }
 }
 
@@ -96,7 +158,8 @@ fn link_of(visits: &[EndVisit]) -> Option<Met> {
     Some((MetPlace::Link(one.clone(), other.clone()), both))
 }
 
-/// A directory below another with all that are above it. The root is left out: that is the host.
+/// A directory below another with all that are above it, each of no more than [`NAMES_MOST`] names. The root is left
+/// out: that is the host.
 fn above(base: &[u8], below: &[u8]) -> Vec<Vec<u8>> {
     let whole = match (bare(base), below) {
         (base, b"") => base.to_vec(),
@@ -105,7 +168,9 @@ fn above(base: &[u8], below: &[u8]) -> Vec<Vec<u8>> {
         (base, below) => [base, b"/", below].concat(),
     };
     let mut paths = Vec::new();
-    let mut path = &whole[..];
+    let slashes = whole.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
+    let end = slashes.map(|(at, _)| at).nth(NAMES_MOST - 1).unwrap_or(whole.len());
+    let mut path = &whole[..end];
     while !path.is_empty() && path != b"/" {
         paths.push(path.to_vec());
         path = parent(path);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use carrack_core::chance::Chance;
 
-use super::{TASKS_MOST, statistics};
+use super::{KEPT_MOST, KeptMost, VISITS_MOST, statistics, statistics_within};
 use crate::clock::Moment;
 use crate::ledger::memory::MemoryLedger;
-use crate::ledger::{Ledger, Submission, TaskChange, TaskGuard};
+use crate::ledger::{Ledger, Submission, TaskChange, TaskGuard, TaskVisits, VisitedTasks};
 use crate::model::{EndVisit, FaultPlace, FaultStatistics, NewTask, Pair, PlaceKind, TaskState, VisitedDirectory};
 
 const TASKS: u64 = 10_000;
@@ -124,8 +124,12 @@ fn ledger(seed: u64, planted: &[Planted]) -> (MemoryLedger, Moment) {
 fn found(seed: u64, planted: &[Planted]) -> FaultStatistics {
     let (ledger, now) = ledger(seed, planted);
     let from = Moment(now.0 - 30 * 24 * 60 * MINUTE);
-    let rows = ledger.visits(None, from, TASKS_MOST).unwrap();
-    statistics(&rows, from, now)
+    let found = ledger.visits(None, from, VISITS_MOST).unwrap();
+    statistics(&found, from, now)
+}
+
+fn all(tasks: Vec<TaskVisits>) -> VisitedTasks {
+    VisitedTasks { tasks, complete: true }
 }
 
 #[test]
@@ -188,13 +192,13 @@ fn task_counts_once_at_a_place_however_many_items_fail_there() {
             .collect(),
         ..EndVisit::default()
     };
-    let row = |number: i64, host: &str, faulty: usize| crate::ledger::TaskVisits {
+    let row = |number: i64, host: &str, faulty: usize| TaskVisits {
         task: format!("task-{number}"),
         time: Moment(number * MINUTE),
         visits: vec![visit(host, faulty)],
     };
     let rows: Vec<_> = (0..200).map(|number| row(number, "good", 0)).chain([row(200, "bad", 20)]).collect();
-    let found = statistics(&rows, Moment(0), Moment(1_000 * MINUTE));
+    let found = statistics(&all(rows), Moment(0), Moment(1_000 * MINUTE));
     assert!(found.bursts.is_empty(), "{:?}", found.bursts);
     let hosts: BTreeMap<&str, (u64, u64)> = found
         .places
@@ -203,6 +207,50 @@ fn task_counts_once_at_a_place_however_many_items_fail_there() {
         .map(|figures| (figures.place.host.as_str(), (figures.tasks, figures.faulty)))
         .collect();
     assert_eq!(hosts, BTreeMap::from([("bad", (1, 1))]));
+}
+
+/// A task in as many directories as a visit has, each as deep as a path can be and of its own.
+fn deep_task(number: i64) -> TaskVisits {
+    let directories = (0..32).map(|directory| VisitedDirectory {
+        path: format!("{number}-{directory}{}", "/x".repeat(240)).into_bytes(),
+        faults: vec!["input-output".to_owned()],
+    });
+    let visit = EndVisit {
+        host: "host".to_owned(),
+        directory: b"/data".to_vec(),
+        directories: directories.collect(),
+        ..EndVisit::default()
+    };
+    TaskVisits { task: format!("task-{number}"), time: Moment(number * MINUTE), visits: vec![visit] }
+}
+
+#[test]
+fn statistics_of_deep_paths_keep_few_of_the_directories_above_each() {
+    let tasks = [deep_task(0)];
+    let found = super::CountedTasks::of(tasks.iter(), KEPT_MOST);
+    // The host, /data, and eleven names below it in each of 32 directories.
+    assert_eq!((found.places.len(), found.complete), (2 + 32 * 11, true));
+    let longest = found.places.iter().filter_map(|place| place.told().path).map(|path| path.len()).max().unwrap();
+    assert!(longest < 64, "{longest}");
+}
+
+#[test]
+fn statistics_leave_out_places_and_tasks_beyond_their_bounds_and_say_so() {
+    // The latest first.
+    let tasks: Vec<TaskVisits> = (0..200).rev().map(deep_task).collect();
+    let of = |most: KeptMost| statistics_within(most, &all(tasks.clone()), Moment(0), Moment(200 * MINUTE));
+    let whole = of(KEPT_MOST);
+    assert_eq!((whole.tasks, whole.faulty, whole.complete), (200, 200, true));
+    // Two tasks' directories have room: the host is known all the same, and in every task.
+    let few = of(KeptMost { place_bytes: 2 * 32 * 11 * 170, ..KEPT_MOST });
+    assert_eq!((few.tasks, few.faulty, few.complete), (200, 200, false));
+    let host = few.places.iter().find(|figures| figures.place.kind == PlaceKind::Host).unwrap();
+    assert_eq!((host.tasks, host.faulty), (200, 200));
+    // Ten tasks' stays: the latest ten.
+    let latest = of(KeptMost { stays: 10 * (2 + 32 * 11), ..KEPT_MOST });
+    assert_eq!((latest.tasks, latest.complete), (10, false));
+    let unread = VisitedTasks { complete: false, ..all(tasks.clone()) };
+    assert!(!statistics(&unread, Moment(0), Moment(200 * MINUTE)).complete);
 }
 
 #[test]
@@ -220,14 +268,14 @@ fn link_between_two_hosts_is_named_and_neither_of_them() {
             let (one, other) = (one, (one + other) % 5);
             let is_bad = one.min(other) == 1 && one.max(other) == 3;
             let is_lost = is_bad && number % 3 == 0 || number % 500 == 1;
-            crate::ledger::TaskVisits {
+            TaskVisits {
                 task: format!("task-{number}"),
                 time: Moment(number * MINUTE),
                 visits: vec![visit(one, is_lost), visit(other, is_lost)],
             }
         })
         .collect();
-    let found = statistics(&rows, Moment(0), Moment(3_000 * MINUTE));
+    let found = statistics(&all(rows), Moment(0), Moment(3_000 * MINUTE));
     let named: Vec<_> = found.bursts.iter().map(|burst| (&burst.place, burst.place.peer.as_deref())).collect();
     assert_eq!(named.len(), 1, "{named:?}");
     assert_eq!((named[0].0.kind, named[0].0.host.as_str(), named[0].1), (PlaceKind::Link, "host-1", Some("host-3")));

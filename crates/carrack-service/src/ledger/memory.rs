@@ -17,7 +17,8 @@ use super::health::HealthRow;
 use super::tally::{self, OverviewQuery, OverviewRows, Shift, TASKS_MOST};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow, endpoints_of, rules,
+    TaskChange, TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow, VisitedTasks, VisitsMost,
+    endpoints_of, rules,
 };
 use crate::clock::Moment;
 use crate::model::{
@@ -149,7 +150,7 @@ impl Ledger for MemoryLedger {
         Ok(task)
     }
 
-    fn visits(&self, owner: Option<&str>, since: Moment, limit: usize) -> Answer<Vec<TaskVisits>> {
+    fn visits(&self, owner: Option<&str>, since: Moment, most: VisitsMost) -> Answer<VisitedTasks> {
         let rows = self.rows();
         let own = rows.tasks.values().rev().filter(|row| owner.is_none_or(|owner| owner == row.task.owner));
         let told = own.filter_map(|row| {
@@ -158,8 +159,11 @@ impl Ledger for MemoryLedger {
         });
         let mut found: Vec<_> = told.filter(|told| told.time >= since).collect();
         found.sort_by_key(|told| std::cmp::Reverse(told.time));
-        found.truncate(limit);
-        Ok(found)
+        let sized = |told: TaskVisits| {
+            let document = serde_json::to_vec(&told.visits).map_err(|error| LedgerError::Broken(error.to_string()))?;
+            Ok((document.len(), told))
+        };
+        VisitedTasks::within(most, found.into_iter().map(sized))
     }
 
     fn reopen(&self, id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Answer<Task> {

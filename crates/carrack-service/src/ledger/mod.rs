@@ -24,7 +24,8 @@ use self::audit::{AuditFilter, NewAuditLine};
 use self::health::HealthRow;
 pub use self::rows::{
     Answer, EndpointRow, EventFilter, LedgerError, NewEvent, Page, Retention, Submission, Submitted, TaskChange,
-    TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow, endpoint_of, endpoints_of,
+    TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow, VisitedTasks, VisitsMost, endpoint_of,
+    endpoints_of,
 };
 use self::tally::{OverviewQuery, OverviewRows};
 use crate::clock::Moment;
@@ -90,7 +91,7 @@ pub trait Ledger: Send + Sync + 'static {
     ) -> Answer<Task>;
 
     /// Where tasks were at work since a moment, the latest first; of an owner, or of all.
-    fn visits(&self, owner: Option<&str>, since: Moment, limit: usize) -> Answer<Vec<TaskVisits>>;
+    fn visits(&self, owner: Option<&str>, since: Moment, most: VisitsMost) -> Answer<VisitedTasks>;
 
     /// Has a PARTIAL, FAILED or CANCELLED task wait for another attempt: what failed is tried again. With `deadline` it
     /// has another one, or none.

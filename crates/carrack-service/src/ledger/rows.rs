@@ -173,6 +173,44 @@ pub struct TaskVisits {
     pub visits: Vec<EndVisit>,
 }
 
+/// How much is read of where tasks were at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VisitsMost {
+    /// Tasks.
+    pub tasks: usize,
+    /// Bytes of the documents of what they have visited.
+    pub bytes: usize,
+}
+
+/// Where tasks were at work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VisitedTasks {
+    /// The latest first.
+    pub tasks: Vec<TaskVisits>,
+    /// Whether these are all; of more than may be read, the latest are.
+    pub complete: bool,
+}
+
+impl VisitedTasks {
+    /// Takes tasks, the latest first and each with the bytes of its document, as far as they may be read.
+    ///
+    /// # Errors
+    /// Those of the tasks.
+    pub fn within<E>(most: VisitsMost, tasks: impl Iterator<Item = Result<(usize, TaskVisits), E>>) -> Result<Self, E> {
+        let (mut found, mut left) = (Self { tasks: Vec::new(), complete: true }, most.bytes);
+        for task in tasks {
+            let (bytes, task) = task?;
+            if found.tasks.len() == most.tasks || bytes > left {
+                found.complete = false;
+                break;
+            }
+            left -= bytes;
+            found.tasks.push(task);
+        }
+        Ok(found)
+    }
+}
+
 /// An event to be written along with a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {

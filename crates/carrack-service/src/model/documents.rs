@@ -69,7 +69,7 @@ impl DryRun {
 pub struct EndpointCheck {
     /// What was looked at.
     pub name: String,
-    /// Whether it is as it should be; none: it could not be looked at, or it costs speed alone.
+    /// Whether it is as it should be; none: it could not be looked at, or the endpoint can be used all the same.
     pub ok: Option<bool>,
     /// What was found.
     pub told: String,

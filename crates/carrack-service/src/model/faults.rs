@@ -97,7 +97,8 @@ pub struct FaultStatistics {
     /// Of these, tasks with a fault anywhere. A fault is what failed at a place, repaired or not; that something is not
     /// there, or not allowed, is none.
     pub faulty: u64,
-    /// Whether all tasks of that time were counted; of more than 100000, only the latest are.
+    /// Whether all tasks of that time were counted, at all of their places; of more than 100000 tasks, or of more than
+    /// memory is kept for, only the latest are.
     pub complete: bool,
     /// How many times a place was compared with the rest: the more, the rarer must be what is named.
     pub comparisons: u64,

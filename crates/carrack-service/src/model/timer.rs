@@ -49,7 +49,7 @@ pub struct TimerSchedule {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u64>,
     /// Each run comes up to this many seconds after it is due, at a time of its own: timers with one schedule do not
-    /// begin at once. Less than `every_seconds`, at most a day.
+    /// begin at once. Less than the time from one run to the next, at most a day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_seconds: Option<u64>,
     /// What happens where the task of the run before has not ended.

@@ -22,8 +22,8 @@ use carrack_engine::threads;
 
 use self::document::{is_told, notice_document};
 use self::program::NoticeProgram;
-use crate::ledger::{Answer, EventFilter, Ledger};
-use crate::model::{Event, Notice, Secret};
+use crate::ledger::{Answer, EventFilter, Ledger, LedgerError};
+use crate::model::{Event, Notice, Secret, Task};
 
 /// How often new events are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -150,9 +150,8 @@ impl Telling {
             }
         };
         while !self.ending.wait(self.times.look) {
-            match self.turn(since) {
-                Ok(last) => since = last,
-                Err(error) => tracing::warn!(target: "carrack::notify", "the events cannot be read: {error}"),
+            if let Err(error) = self.turn(&mut since) {
+                tracing::warn!(target: "carrack::notify", "the events cannot be read: {error}");
             }
         }
     }
@@ -168,34 +167,42 @@ impl Telling {
         Ok(since)
     }
 
-    /// Deals with what is new. The number of the last event that was dealt with.
-    fn turn(&self, mut since: u64) -> Answer<u64> {
+    /// Deals with what is new. `since` is the number of the last event that was dealt with, also after an error.
+    fn turn(&self, since: &mut u64) -> Answer<()> {
         loop {
-            let filter = EventFilter { since, ..EventFilter::default() };
+            let filter = EventFilter { since: *since, ..EventFilter::default() };
             let events = self.ledger.events(&filter, EVENTS_AT_ONCE)?;
             let is_last = events.len() < EVENTS_AT_ONCE;
-            let before = since;
+            let before = *since;
             for event in &events {
                 if !self.deal_with(event)? {
-                    return Ok(since);
+                    return Ok(());
                 }
-                since = event.id;
+                *since = event.id;
             }
-            if since != before {
-                self.keep(since);
+            if *since != before {
+                self.keep(*since);
             }
             if is_last {
-                return Ok(since);
+                return Ok(());
             }
+        }
+    }
+
+    /// The task of an event that may be told, if there is one still.
+    fn task_of(&self, event: &Event) -> Answer<Option<Task>> {
+        let Some(id) = event.task.as_deref().filter(|_| document::may_be_told(event)) else { return Ok(None) };
+        match self.ledger.task(id) {
+            Ok(task) => Ok(Some(task)),
+            Err(LedgerError::Missing) => Ok(None),
+            // Its notice is not lost: the event is dealt with once the ledger answers.
+            Err(error) => Err(error),
         }
     }
 
     /// Tells an event, if it is one to be told. Not whether the end of the service came first.
     fn deal_with(&self, event: &Event) -> Answer<bool> {
-        let task = match &event.task {
-            Some(task) if document::may_be_told(event) => self.ledger.task(task).ok(),
-            _ => None,
-        };
+        let task = self.task_of(event)?;
         if !is_told(event, task.as_ref(), &self.config.ends) {
             return Ok(true);
         }

@@ -8,7 +8,8 @@
 //!   done: what comes each hour comes each hour.
 //!
 //! Runs that came due while the service was stopped, or that a clock set forward has jumped over, become one run, which
-//! says how many were missed. A clock that is set back delays the next run until it shows its time; no run comes twice.
+//! says how many were missed. With jitter each run comes later, by a time of its own, and always before the next one is
+//! due. A clock that is set back delays the next run until it shows its time; no run comes twice.
 //! The number of a run is part of the submission id of its task, and the ledger writes both at once.
 
 use std::fmt;
@@ -27,6 +28,10 @@ pub const EVERY_SECONDS_MIN: u64 = 10;
 /// The most seconds that a run comes after it is due.
 pub const JITTER_SECONDS_MAX: u64 = 86_400;
 
+/// Runs that are looked at for the smallest time between two. The runs of a day are alike on every day; days that follow
+/// each other may come late in a year.
+const GAPS_COUNTED: usize = 1_500;
+
 /// Missed runs are counted up to here.
 const MISSED_COUNTED: u64 = 1_000;
 
@@ -44,7 +49,10 @@ pub enum ScheduleError {
     /// Runs follow each other too soon.
     TooOften,
     /// Runs would be put off until the next one is due, or for longer than a day.
-    Jitter,
+    Jitter {
+        /// By how many seconds they can be put off.
+        most: u64,
+    },
     /// No run ever comes.
     Never,
 }
@@ -59,9 +67,10 @@ impl fmt::Display for ScheduleError {
             Self::Both => f.write_str("a timer runs by every or by cron, not by both"),
             Self::ZoneAlone => f.write_str("a time zone is for cron alone"),
             Self::TooOften => write!(f, "a timer runs every {EVERY_SECONDS_MIN} seconds at most"),
-            Self::Jitter => write!(
+            Self::Jitter { most } => write!(
                 f,
-                "runs are put off by less than the time from one to the next, and by {JITTER_SECONDS_MAX} seconds at most"
+                "runs of this timer can be put off by {most} seconds at most: by less than the time from one to the \
+                 next, and never by more than {JITTER_SECONDS_MAX} seconds"
             ),
             Self::Never => f.write_str("with this start, end and number of runs, no run ever comes"),
         }
@@ -85,18 +94,39 @@ pub fn check(schedule: &TimerSchedule, now: Moment) -> Result<Moment, ScheduleEr
     if schedule.every_seconds.is_some_and(|seconds| seconds < EVERY_SECONDS_MIN) {
         return Err(ScheduleError::TooOften);
     }
-    let jitter_most = schedule.every_seconds.map_or(JITTER_SECONDS_MAX, |every| JITTER_SECONDS_MAX.min(every - 1));
-    if schedule.jitter_seconds.is_some_and(|jitter| jitter > jitter_most) {
-        return Err(ScheduleError::Jitter);
-    }
     let first = match (schedule.every_seconds, &schedule.cron) {
         (None, None) => Some(schedule.start.unwrap_or(now).max(now)),
         _ => next_after(schedule, now, Moment(now.0 - 1))?,
     };
+    if let Some(jitter) = schedule.jitter_seconds.filter(|jitter| *jitter > 0) {
+        let most = jitter_most(schedule, now)?;
+        if jitter > most {
+            return Err(ScheduleError::Jitter { most });
+        }
+    }
     first.filter(|_| schedule.runs != Some(0)).ok_or(ScheduleError::Never)
 }
 
-/// The first run after `after` of a timer that was made at `made`; `None` where none comes any more. A timer that runs
+/// By how many seconds the runs of a schedule can be put off. By the clock on the wall: where a change of clocks brings
+/// two runs nearer, [`put_off`] knows.
+fn jitter_most(schedule: &TimerSchedule, now: Moment) -> Result<u64, ScheduleError> {
+    let gap = match (schedule.every_seconds, &schedule.cron) {
+        (Some(every), _) => Some(every),
+        (None, Some(cron)) => smallest_gap(&Cron::parse(cron).map_err(ScheduleError::Cron)?, now),
+        (None, None) => None,
+    };
+    Ok(gap.map_or(JITTER_SECONDS_MAX, |gap| JITTER_SECONDS_MAX.min(gap.saturating_sub(1))))
+}
+
+/// The smallest time between two runs, in seconds; `None` where there are no two.
+fn smallest_gap(cron: &Cron, now: Moment) -> Option<u64> {
+    let first = Timestamp::from_microsecond(now.0).ok().and_then(|now| cron.next(now, &TimeZone::UTC));
+    let runs = std::iter::successors(first, |run| cron.next(*run, &TimeZone::UTC));
+    let seconds: Vec<i64> = runs.take(GAPS_COUNTED).map(|run| run.as_second()).collect();
+    seconds.windows(2).filter_map(|pair| u64::try_from(pair[1].saturating_sub(pair[0])).ok()).min()
+}
+
+/// The first time in a schedule's row after `after`, of a timer that was made at `made`; `None` where none comes any more. A timer that runs
 /// once has no run after its first.
 ///
 /// # Errors
@@ -119,15 +149,40 @@ pub fn next_after(schedule: &TimerSchedule, made: Moment, after: Moment) -> Resu
     Ok(next.filter(|next| schedule.until.is_none_or(|until| *next <= until)))
 }
 
-/// When a run comes that is due then: later by a time that is the timer's and this run's own, and the same whenever it
-/// is asked for.
+/// When a run comes that is due then: later by a time that is the timer's and this run's own, the same whenever it is
+/// asked for, and before the next run is due. What comes when the timer begins is not put off.
 pub fn put_off(timer: &Timer, due: Moment) -> Moment {
-    let Some(jitter) = timer.schedule.jitter_seconds.filter(|jitter| *jitter > 0) else { return due };
+    let schedule = &timer.schedule;
+    let Some(jitter) = schedule.jitter_seconds.filter(|jitter| *jitter > 0) else { return due };
+    if schedule.cron.is_none() && (schedule.start == Some(due) || timer.made == due) {
+        return due;
+    }
+    let next = next_after(schedule, timer.made, due).ok().flatten();
+    let jitter = next.map_or(jitter, |next| jitter.min(next.since(due).as_secs().saturating_sub(1)));
     let mut hash = blake3::Hasher::new();
     hash.update(timer.id.as_bytes()).update(&due.0.to_le_bytes());
     let mut number = [0; 8];
     hash.finalize_xof().fill(&mut number);
     Moment(due.0.saturating_add(micros(u64::from_le_bytes(number) % (jitter + 1))))
+}
+
+/// The run that comes after `after`. It may be of a time that is past: that run was put off, and waits.
+///
+/// # Errors
+/// Where the schedule cannot be read.
+fn run_after(timer: &Timer, after: Moment) -> Result<Option<Moment>, ScheduleError> {
+    let jitter = micros(timer.schedule.jitter_seconds.unwrap_or(0));
+    let from = after.0.saturating_sub(jitter).max(timer.made.0.saturating_sub(1)).min(after.0);
+    let mut row = next_after(&timer.schedule, timer.made, Moment(from))?;
+    while let Some(due) = row {
+        let run = put_off(timer, due);
+        // A first run comes at its own time, whatever the jitter.
+        if run > after && due != after {
+            return Ok(Some(run));
+        }
+        row = next_after(&timer.schedule, timer.made, due)?;
+    }
+    Ok(None)
 }
 
 /// What happens to a timer that is due.
@@ -168,16 +223,15 @@ pub fn step(timer: &Timer, now: Moment, is_open: bool) -> Result<Step, ScheduleE
         return Ok(Step::Wait);
     }
     let mut missed = 0;
-    let mut next = next_after(&timer.schedule, timer.made, due)?;
+    let mut next = run_after(timer, due)?;
     while let Some(run) = next.filter(|run| *run <= now) {
         missed += 1;
         let from = if missed < MISSED_COUNTED { run } else { now };
-        next = next_after(&timer.schedule, timer.made, from)?;
+        next = run_after(timer, from)?;
     }
     let skips = is_open && timer.schedule.overlap == Overlap::Skip;
     let runs = timer.runs + u64::from(!skips);
     let next = next.filter(|_| timer.schedule.runs.is_none_or(|allowed| runs < allowed));
-    let next = next.map(|next| put_off(timer, next));
     let state = if next.is_some() { TimerState::Waiting } else { TimerState::Ended };
     let timer = Timer { runs, next_run: next, state, ..timer.clone() };
     Ok(if skips { Step::Skip { timer, due } } else { Step::Run { timer, due, missed } })

@@ -59,10 +59,10 @@ fn timer_schedules_that_cannot_be_are_refused() {
 fn timer_with_jitter_is_put_off_by_a_time_of_its_own_and_keeps_its_row() {
     let jittered =
         |every_seconds: u64, jitter: u64| TimerSchedule { jitter_seconds: Some(jitter), ..every(every_seconds) };
-    assert_eq!(check(&jittered(60, 60), at("2026-11-23T08:00:00Z")), Err(ScheduleError::Jitter));
+    assert_eq!(check(&jittered(60, 60), at("2026-11-23T08:00:00Z")), Err(ScheduleError::Jitter { most: 59 }));
     let cron = TimerSchedule { cron: Some("0 3 * * *".to_owned()), ..TimerSchedule::default() };
     let cron = TimerSchedule { jitter_seconds: Some(JITTER_SECONDS_MAX + 1), ..cron };
-    assert_eq!(check(&cron, at("2026-11-23T08:00:00Z")), Err(ScheduleError::Jitter));
+    assert_eq!(check(&cron, at("2026-11-23T08:00:00Z")), Err(ScheduleError::Jitter { most: 86_399 }));
     let mut timer = timer(jittered(3600, 600), "2026-11-23T09:00:00Z");
     let mut delays = std::collections::BTreeSet::new();
     for hour in 10..20 {
@@ -78,6 +78,88 @@ fn timer_with_jitter_is_put_off_by_a_time_of_its_own_and_keeps_its_row() {
     let other = Timer { id: "other".to_owned(), ..timer.clone() };
     let row = at("2026-11-24T00:00:00Z");
     assert_ne!(put_off(&timer, row), put_off(&other, row));
+}
+
+fn cron(text: &str, jitter: u64) -> TimerSchedule {
+    TimerSchedule { cron: Some(text.to_owned()), jitter_seconds: Some(jitter), ..TimerSchedule::default() }
+}
+
+#[test]
+fn timer_jitter_is_less_than_the_smallest_time_between_two_runs_of_its_line() {
+    let now = at("2026-11-23T08:20:00Z");
+    for (line, most) in [
+        ("0 * * * *", 3_599),
+        ("* * * * *", 59),
+        ("*/25 * * * *", 599),
+        ("0 3 * * *", 86_399),
+        ("0 3 * * 1", 86_400),
+        // 23:00 and 00:00 follow each other in the night from the 15th to the 16th alone.
+        ("0 0,23 1,15,16 * *", 3_599),
+        ("0 0 29 2 *", 86_400),
+        // In Berlin clocks change between the two.
+        ("30 1,3 * * *", 7_199),
+    ] {
+        for zone in [None, Some("Europe/Berlin".to_owned()), Some("Pacific/Apia".to_owned())] {
+            let of = |jitter| TimerSchedule { zone: zone.clone(), ..cron(line, jitter) };
+            assert!(check(&of(most), now).is_ok(), "{line} {zone:?}");
+            assert_eq!(check(&of(most + 1), now), Err(ScheduleError::Jitter { most }), "{line} {zone:?}");
+        }
+    }
+    let refused = check(&cron("0 * * * *", 7_200), now).unwrap_err().to_string();
+    assert!(refused.contains("3599 seconds at most"), "{refused}");
+}
+
+#[test]
+fn timer_with_jitter_loses_no_run_also_where_clocks_change_or_an_older_timer_has_more() {
+    // Two hours lie between them, and one in the night in which clocks are set forward.
+    let spring = TimerSchedule { zone: Some("Europe/Berlin".to_owned()), ..cron("0 1,3 * * *", 7_199) };
+    for (schedule, rows) in [
+        (spring, ["2027-03-28T00:00:00Z", "2027-03-28T01:00:00Z", "2027-03-28T23:00:00Z"]),
+        (cron("0 * * * *", 3_599), ["2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z", "2026-11-23T12:00:00Z"]),
+        (cron("0 * * * *", 7_200), ["2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z", "2026-11-23T12:00:00Z"]),
+    ] {
+        for number in 0..50 {
+            let timer = Timer { id: format!("timer-{number}"), ..timer(schedule.clone(), rows[0]) };
+            let runs = rows.map(|row| put_off(&timer, at(row)));
+            assert!(runs[0] >= at(rows[0]) && runs[0] < at(rows[1]), "{} {}", timer.id, runs[0]);
+            let timer = Timer { next_run: Some(runs[0]), ..timer };
+            let Ok(Step::Run { timer, missed: 0, .. }) = step(&timer, runs[0], false) else { panic!() };
+            assert_eq!(timer.next_run, Some(runs[1]));
+            let Ok(Step::Run { timer, missed: 0, .. }) = step(&timer, runs[1], false) else { panic!() };
+            assert_eq!(timer.next_run, Some(runs[2]));
+        }
+    }
+}
+
+#[test]
+fn timer_that_runs_beside_its_schedule_keeps_the_run_that_waits() {
+    let schedule = TimerSchedule { jitter_seconds: Some(1_800), ..every(3_600) };
+    for schedule in [schedule, cron("0 * * * *", 1_800)] {
+        for number in 0..20 {
+            let base = Timer { id: format!("timer-{number}"), ..timer(schedule.clone(), "2026-11-23T10:00:00Z") };
+            let (now, later) = (at("2026-11-23T10:00:01Z"), at("2026-11-23T10:40:00Z"));
+            let waiting = put_off(&base, at("2026-11-23T10:00:00Z"));
+            let next = put_off(&base, at("2026-11-23T11:00:00Z"));
+            let told = |now| match step(&Timer { next_run: Some(now), ..base.clone() }, now, false) {
+                Ok(Step::Run { timer, missed: 0, .. }) => timer.next_run,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(told(now), Some(if waiting > now { waiting } else { next }));
+            assert_eq!(told(later), Some(next));
+        }
+    }
+    // What has come at once, and was not put off, does not come again.
+    let schedule = TimerSchedule { jitter_seconds: Some(3_599), ..every(3_600) };
+    let first = timer(schedule, "2026-11-23T08:00:00Z");
+    assert_eq!(put_off(&first, first.made), first.made);
+    let beside = at("2026-11-23T08:00:01Z");
+    for now in [first.made, beside] {
+        let Ok(Step::Run { timer, missed: 0, .. }) = step(&Timer { next_run: Some(now), ..first.clone() }, now, false)
+        else {
+            panic!()
+        };
+        assert_eq!(timer.next_run, Some(put_off(&first, at("2026-11-23T09:00:00Z"))));
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ mod wishes;
 mod workers;
 
 #[cfg(test)]
-mod simulation;
+pub(crate) mod simulation;
 
 pub use directory::{Directory, DirectoryError};
 pub use dispatcher::{Dispatcher, Parts, Settings};

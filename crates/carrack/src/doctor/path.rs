@@ -154,7 +154,8 @@ fn fill(way: &mut Way, moved: &Moved) {
         && let Some(time) = to.checked_sub(*from).filter(|time| !time.is_zero())
     {
         let streams = moved.link.as_ref().map_or(1, |link| link.streams);
-        way.rate = Some(((after - before) as f64 / time.as_secs_f64(), streams));
+        // A far host may say that less has landed than before.
+        way.rate = Some((after.saturating_sub(*before) as f64 / time.as_secs_f64(), streams));
     }
     way.resent_when_full = resent_in(moved);
 }
@@ -165,4 +166,23 @@ fn resent_in(moved: &Moved) -> Option<(u64, u64)> {
     let ((_, first), (_, last)) = (samples.first()?, samples.last()?);
     let counts = last.counts.since(&first.counts);
     Some((counts.retransmits, counts.segments)).filter(|(_, segments)| *segments > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_of_a_host_that_takes_back_what_it_said_is_zero() {
+        let at = Duration::from_secs;
+        let moved = |landed: &[(Duration, u64)]| Moved { landed: landed.to_vec(), ..Moved::default() };
+        let rate = |landed: &[(Duration, u64)]| {
+            let mut way = Way::default();
+            fill(&mut way, &moved(landed));
+            way.rate.map(|(rate, _)| rate)
+        };
+        assert_eq!(rate(&[(at(1), 100), (at(3), 500)]), Some(200.0));
+        assert_eq!(rate(&[(at(1), u64::MAX), (at(3), 1)]), Some(0.0));
+        assert_eq!(rate(&[(at(1), 100)]), None);
+    }
 }

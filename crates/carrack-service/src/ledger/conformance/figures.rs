@@ -6,7 +6,7 @@ use super::{ANY, Rule, accept, at, end, ids, rules, submission};
 use crate::clock::Moment;
 use crate::ledger::audit::{AuditFilter, NewAuditLine};
 use crate::ledger::tally::OverviewQuery;
-use crate::ledger::{Ledger, NewEvent, Retention, Submission, TaskChange, TaskFilter, TaskWindow};
+use crate::ledger::{Ledger, NewEvent, Retention, Submission, TaskChange, TaskFilter, TaskWindow, VisitsMost};
 use crate::model::{EndVisit, EventKind, FailureFigures, NewTask, Pair, Progress, Rates, TaskSort, TaskState};
 
 pub const RULES: &[Rule] = rules! {
@@ -283,7 +283,8 @@ fn visits_of_all_attempts_are_kept_with_their_task(ledger: &dyn Ledger) {
     tell("t1", &[visit("b", "y", Some("input-output"))], at(30));
     // What changes otherwise changes nothing of them.
     moves(ledger, "t1", 1, 1.0, at(40));
-    let told = ledger.visits(None, at(0), 9).unwrap();
+    let most = |tasks| VisitsMost { tasks, bytes: 1 << 20 };
+    let told = ledger.visits(None, at(0), most(9)).unwrap().tasks;
     assert_eq!(
         told.iter().map(|told| (told.task.as_str(), told.time)).collect::<Vec<_>>(),
         [("t1", at(30)), ("t2", at(20))]
@@ -292,9 +293,21 @@ fn visits_of_all_attempts_are_kept_with_their_task(ledger: &dyn Ledger) {
     both.merge(&visit("b", "y", Some("input-output")));
     assert_eq!(told[0].visits, [visit("a", "x", None), both]);
     let tasks = |owner: Option<&str>, since: Moment, limit: usize| {
-        let told = ledger.visits(owner, since, limit).unwrap();
+        let told = ledger.visits(owner, since, most(limit)).unwrap().tasks;
         told.into_iter().map(|told| told.task).collect::<Vec<_>>()
     };
+    // Neither more tasks nor more bytes are read than may be, and whoever asks is told.
+    let bytes = |at: usize| serde_json::to_vec(&told[at].visits).unwrap().len();
+    for (tasks, bytes, expected) in [
+        (9, bytes(0) + bytes(1), (2, true)),
+        (2, 1 << 20, (2, true)),
+        (1, 1 << 20, (1, false)),
+        (9, bytes(0) + bytes(1) - 1, (1, false)),
+        (9, bytes(0) - 1, (0, false)),
+    ] {
+        let found = ledger.visits(None, at(0), VisitsMost { tasks, bytes }).unwrap();
+        assert_eq!((found.tasks.len(), found.complete), expected, "{tasks} tasks, {bytes} bytes");
+    }
     assert_eq!(tasks(Some("ada"), at(0), 9), ["t1", "t2"]);
     assert!(tasks(Some("bob"), at(0), 9).is_empty());
     assert_eq!((tasks(None, at(25), 9), tasks(None, at(0), 1)), (vec!["t1".to_owned()], vec!["t1".to_owned()]));

@@ -12,7 +12,7 @@ use crate::ledger::memory::MemoryLedger;
 use crate::ledger::tally::{OverviewQuery, OverviewRows};
 use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, VisitedTasks, VisitsMost,
 };
 use crate::model::{
     AuditLine, Ceilings, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, TokenUse, User,
@@ -63,7 +63,7 @@ impl Ledger for Liar {
         audit(filter: &AuditFilter, limit: usize) -> Vec<AuditLine>;
         count_tasks() -> Vec<(String, TaskState, u64)>;
         open_tasks() -> Vec<(Task, Vec<String>)>;
-        visits(owner: Option<&str>, since: Moment, limit: usize) -> Vec<TaskVisits>;
+        visits(owner: Option<&str>, since: Moment, most: VisitsMost) -> VisitedTasks;
         reopen(id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Task;
         record(events: &[NewEvent], now: Moment) -> ();
         event_range() -> (u64, u64);

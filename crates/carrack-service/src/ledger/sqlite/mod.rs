@@ -38,7 +38,7 @@ use super::health::HealthRow;
 use super::tally::{OverviewQuery, OverviewRows};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow, rules,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, VisitedTasks, VisitsMost, rules,
 };
 use crate::clock::Moment;
 use crate::model::{
@@ -339,8 +339,8 @@ impl Ledger for SqliteLedger {
         if only_progress && events.is_empty() { self.write_lightly(body) } else { self.write(body) }
     }
 
-    fn visits(&self, owner: Option<&str>, since: Moment, limit: usize) -> Answer<Vec<TaskVisits>> {
-        self.read(|connection| visits::list(connection, owner, since, limit))
+    fn visits(&self, owner: Option<&str>, since: Moment, most: VisitsMost) -> Answer<VisitedTasks> {
+        self.read(|connection| visits::list(connection, owner, since, most))
     }
 
     fn reopen(&self, id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Answer<Task> {

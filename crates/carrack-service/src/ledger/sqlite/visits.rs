@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::{Done, document, limit};
 use crate::clock::Moment;
-use crate::ledger::TaskVisits;
+use crate::ledger::{TaskVisits, VisitedTasks, VisitsMost};
 use crate::model::{EndVisit, merge_visits};
 
 /// Takes in what an attempt of a task has told.
@@ -25,15 +25,17 @@ pub fn add(transaction: &Transaction<'_>, task: &str, visits: &[EndVisit], now: 
 }
 
 /// Those since a moment, the latest first.
-pub fn list(connection: &Connection, owner: Option<&str>, since: Moment, rows: usize) -> Done<Vec<TaskVisits>> {
+pub fn list(connection: &Connection, owner: Option<&str>, since: Moment, most: VisitsMost) -> Done<VisitedTasks> {
     let sql = "SELECT id, time, document FROM visit JOIN task ON task = seq
         WHERE time >= ?1 AND (?2 IS NULL OR owner = ?2) ORDER BY time DESC, seq DESC LIMIT ?3";
     let mut statement = connection.prepare(sql)?;
-    let found = statement.query_map(params![since.0, owner, limit(rows)], |row| {
-        let visits = read(row.get_ref(2)?.as_str()?);
-        Ok(TaskVisits { task: row.get(0)?, time: Moment(row.get(1)?), visits })
+    // One more than is wanted says whether there are more.
+    let rows = limit(most.tasks.saturating_add(1));
+    let found = statement.query_map(params![since.0, owner, rows], |row| {
+        let document = row.get_ref(2)?.as_str()?;
+        Ok((document.len(), TaskVisits { task: row.get(0)?, time: Moment(row.get(1)?), visits: read(document) }))
     })?;
-    Ok(found.collect::<Result<_, _>>()?)
+    Ok(VisitedTasks::within(most, found)?)
 }
 
 /// What a later program wrote, and this one cannot read, is nothing.

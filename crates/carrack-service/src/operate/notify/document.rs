@@ -17,7 +17,9 @@ pub fn may_be_told(event: &Event) -> bool {
 pub fn is_told(event: &Event, task: Option<&Task>, ends: &[Notice]) -> bool {
     match event.kind {
         EventKind::Ended => {
-            let Some((task, end)) = task.and_then(|task| Some((task, end_of(task.state)?))) else { return false };
+            let Some((task, end)) = task.and_then(|task| Some((task, end_of(state(event, task))?))) else {
+                return false;
+            };
             let asked = &task.request.notify;
             match asked.is_empty() {
                 true => ends.contains(&end) && !task.request.preview,
@@ -27,6 +29,12 @@ pub fn is_told(event: &Event, task: Option<&Task>, ends: &[Notice]) -> bool {
         EventKind::TimerSkipped | EventKind::TimerEnded => ends.contains(&Notice::Failed),
         _ => false,
     }
+}
+
+/// How the task ended. Its row may tell of a later attempt: somebody had it tried again before its end was dealt with.
+fn state(event: &Event, task: &Task) -> TaskState {
+    let told = event.detail.get("state").and_then(Value::as_str);
+    told.and_then(|state| TaskState::parse(state).ok()).unwrap_or(task.state)
 }
 
 fn end_of(state: TaskState) -> Option<Notice> {

@@ -10,6 +10,7 @@ use crate::clock::Moment;
 use crate::ledger::memory::MemoryLedger;
 use crate::ledger::{NewEvent, Submission, TaskChange, TaskGuard};
 use crate::model::{EventKind, NewTask, Pair, TaskState};
+use crate::service::simulation::{Faults, Faulty};
 
 const QUICK: NotifyTimes = NotifyTimes {
     look: Duration::from_millis(5),
@@ -21,12 +22,14 @@ const NOW: Moment = Moment(1_700_000_000_000_000);
 
 struct Rig {
     ledger: Arc<MemoryLedger>,
+    /// What goes wrong when the notifier reads the ledger.
+    faults: Option<Arc<Faults>>,
     directory: tempfile::TempDir,
 }
 
 impl Rig {
     fn new() -> Self {
-        Self { ledger: Arc::default(), directory: tempfile::tempdir().expect("a directory") }
+        Self { ledger: Arc::default(), faults: None, directory: tempfile::tempdir().expect("a directory") }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -53,11 +56,27 @@ impl Rig {
         self.ledger.change_task(id, &guard, &change, &[event], NOW).expect("ended");
     }
 
+    /// Somebody has a task tried again.
+    fn retried(&self, id: &str) {
+        let event = NewEvent {
+            kind: EventKind::Queued,
+            owner: "ada".into(),
+            task: Some(id.into()),
+            subject: None,
+            text: "tried again".into(),
+            detail: json!({}),
+        };
+        self.ledger.reopen(id, NOW, None, &event).expect("it waits again");
+    }
+
     /// Runs `script` by the shell with `$1` the directory for each event, until `is_done`.
     fn tell(&self, script: &str, config: NotifyConfig, times: NotifyTimes, is_done: &dyn Fn(&Path) -> bool) {
         let directory = self.directory.path().display().to_string();
         let command = ["/bin/sh", "-c", script, "sh", &directory].map(str::to_owned).to_vec();
-        let ledger: Arc<dyn Ledger> = Arc::<MemoryLedger>::clone(&self.ledger);
+        let ledger: Arc<dyn Ledger> = match &self.faults {
+            None => Arc::<MemoryLedger>::clone(&self.ledger),
+            Some(faults) => Arc::new(Faulty { inner: Arc::clone(&self.ledger), faults: Arc::clone(faults) }),
+        };
         let config = NotifyConfig { command, ..config };
         let notifier = Notifier::start_with(config, ledger, self.path("notified"), times).expect("a thread");
         let until = Instant::now() + Duration::from_secs(60);
@@ -120,6 +139,39 @@ fn ends_that_are_asked_for_are_told_with_their_task_in_order() {
         (told[0]["task"]["request"]["pairs"].as_array().map(Vec::len), &told[0]["pairs"]),
         (Some(100), &150.into())
     );
+}
+
+#[test]
+fn end_is_told_as_its_event_has_it_whatever_became_of_the_task_since() {
+    let rig = Rig::new();
+    std::fs::write(rig.path("notified"), "0\n").expect("written");
+    rig.ended("waits", TaskState::Failed, &[]);
+    rig.retried("waits");
+    rig.ended("mended", TaskState::Partial, &[Notice::Partial]);
+    rig.retried("mended");
+    let change = TaskChange { state: Some(TaskState::Succeeded), ..TaskChange::default() };
+    rig.ledger.change_task("mended", &TaskGuard::default(), &change, &[], NOW).expect("ended");
+    rig.tell(TELL, of_ends(&[Notice::Failed]), QUICK, &|_| rig.is_kept());
+    let told = rig.told();
+    let ends: Vec<_> = told.iter().map(|told| (&told["event"]["task"], &told["event"]["detail"]["state"])).collect();
+    assert_eq!(ends, [(&"waits".into(), &"FAILED".into()), (&"mended".into(), &"PARTIAL".into())]);
+    assert_eq!((&told[0]["task"]["state"], &told[1]["task"]["state"]), (&"QUEUED".into(), &"SUCCEEDED".into()));
+}
+
+#[test]
+fn notice_is_told_once_whichever_read_of_the_ledger_fails() {
+    for call in 1..=8 {
+        let faults = Arc::new(Faults::default());
+        faults.calls_until_fault.store(call, std::sync::atomic::Ordering::Relaxed);
+        let rig = Rig { faults: Some(faults), ..Rig::new() };
+        std::fs::write(rig.path("notified"), "0\n").expect("written");
+        rig.ended("one", TaskState::Failed, &[]);
+        rig.ended("two", TaskState::Failed, &[]);
+        rig.tell(TELL, of_ends(&[Notice::Failed]), QUICK, &|_| rig.is_kept());
+        let told = rig.told();
+        let tasks: Vec<_> = told.iter().map(|told| &told["event"]["task"]).collect();
+        assert_eq!(tasks, ["one", "two"], "call {call} fails");
+    }
 }
 
 #[test]

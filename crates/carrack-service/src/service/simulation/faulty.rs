@@ -14,7 +14,7 @@ use crate::ledger::memory::MemoryLedger;
 use crate::ledger::tally::{OverviewQuery, OverviewRows};
 use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, VisitedTasks, VisitsMost,
 };
 use crate::model::{
     AuditLine, Ceilings, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, TokenUse, User,
@@ -84,7 +84,7 @@ hand_on! {
     "reads" fn open_tasks() -> Vec<(Task, Vec<String>)>;
     "writes" fn claim(id: &str, now: Moment, event: &NewEvent) -> Task;
     "writes" fn change_task(id: &str, guard: &TaskGuard, change: &TaskChange, events: &[NewEvent], now: Moment) -> Task;
-    "reads" fn visits(owner: Option<&str>, since: Moment, limit: usize) -> Vec<TaskVisits>;
+    "reads" fn visits(owner: Option<&str>, since: Moment, most: VisitsMost) -> VisitedTasks;
     "writes" fn reopen(id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Task;
     "writes" fn record(events: &[NewEvent], now: Moment) -> ();
     "reads" fn events(filter: &EventFilter, limit: usize) -> Vec<Event>;

@@ -16,6 +16,7 @@ mod script;
 mod timers_tests;
 mod world;
 
+pub(crate) use faulty::{Faults, Faulty};
 use script::Script;
 
 /// Steps of one seed.

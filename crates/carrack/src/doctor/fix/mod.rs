@@ -27,7 +27,7 @@ const PAIRS: &[(&str, &str)] =
 /// Parameters that decide in which queue packets wait: they are set only on request.
 const QUEUEING: &[&str] = &["net.core.default_qdisc"];
 /// How the names of the parameters begin that a rule has set. A note sets no others.
-const OURS: &[&str] = &["net.core.", "net.ipv4.tcp_", "vm.dirty_"];
+const OURS: &[&str] = &["net.core.", "net.ipv4.tcp_", "net.netfilter.nf_conntrack_max", "vm.dirty_"];
 const HEAD: &str = "# Written by carrack doctor --fix. carrack doctor --undo LABEL takes it back.\n";
 const LABEL_BYTES: usize = 64;
 
@@ -76,6 +76,10 @@ pub fn apply(
     if machine.labels().map_err(|error| failed("read the notes", &error))?.iter().any(|known| known == label) {
         return Err(CommandError::usage(format!("there is a state with the label {label:?}"))
             .hint(format!("take that back first, carrack doctor --undo {label}, or use another label")));
+    }
+    // A note of it could not be read again: nobody could take it back, and no other fix could be made.
+    if let Some(why) = foreign(wanted) {
+        return Err(CommandError::usage(why));
     }
     let mut fixed = Fixed::default();
     let mut settings = Vec::new();
@@ -179,6 +183,13 @@ fn drop_in(before: Option<&str>, settings: &[Setting]) -> String {
     text
 }
 
+/// What is wrong with settings of which one is none that a rule has set.
+fn foreign<'a>(settings: impl IntoIterator<Item = &'a Setting>) -> Option<String> {
+    let is_ours = |name: &str| OURS.iter().any(|ours| name.starts_with(ours));
+    let (name, _) = settings.into_iter().find(|(name, _)| !is_ours(name))?;
+    Some(format!("no fix sets {name:?}"))
+}
+
 /// All states that are kept.
 fn states(machine: &dyn HostSettings) -> Result<Vec<SavedState>, CommandError> {
     let labels = machine.labels().map_err(|error| failed("read the notes", &error))?;
@@ -192,12 +203,9 @@ fn states(machine: &dyn HostSettings) -> Result<Vec<SavedState>, CommandError> {
 pub fn state(machine: &dyn HostSettings, label: &str) -> Result<SavedState, CommandError> {
     match machine.note(label) {
         Ok(text) => SavedState::parse(&text)
-            .and_then(|state| {
-                let is_ours = |(name, _): &&Setting| OURS.iter().any(|ours| name.starts_with(ours));
-                match state.before.iter().chain(&state.wanted).find(|setting| !is_ours(setting)) {
-                    Some((name, _)) => Err(format!("no fix sets {name:?}")),
-                    None => Ok(state),
-                }
+            .and_then(|state| match foreign(state.before.iter().chain(&state.wanted)) {
+                Some(why) => Err(why),
+                None => Ok(state),
             })
             .map_err(|why| CommandError::usage(format!("the state with the label {label:?} cannot be read: {why}"))),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use carrack_doctor::{EvidenceClass, Finding, Fix, HostSide, Severity};
+use carrack_doctor::{EvidenceClass, Finding, Fix, HostSide, Parameter, Severity};
 
 use super::machine::HostSettings;
 use super::{apply, changed_since, difference, is_label, plan, state, undo};
@@ -158,6 +158,29 @@ fn note_that_sets_what_no_fix_does_is_not_carried_out() {
     let refused = undo(&mut machine, "one").unwrap_err();
     assert!(refused.to_string().contains("no fix sets \"kernel.core_pattern\""), "{refused:?}");
     assert_eq!(machine.dump(), before);
+}
+
+#[test]
+fn fix_of_each_parameter_that_a_rule_names_is_undone() {
+    for parameter in Parameter::ALL {
+        let mut machine = Model::new();
+        machine.parameters.entry(parameter.name().to_owned()).or_insert_with(|| "1".to_owned());
+        let before = machine.dump();
+        apply(&mut machine, "one", 7, &[(parameter.name().to_owned(), "2".to_owned())]).unwrap();
+        undo(&mut machine, "one").unwrap_or_else(|why| panic!("{}: {why:?}", parameter.name()));
+        assert_eq!((machine.dump(), machine.notes.len()), (before, 0));
+    }
+}
+
+#[test]
+fn fix_that_could_not_be_undone_is_refused_before_anything_is_changed() {
+    let mut machine = Model::new();
+    machine.parameters.insert("kernel.core_pattern".into(), "core".into());
+    let before = machine.clone();
+    let foreign = ("kernel.core_pattern".to_owned(), "|/tmp/x".to_owned());
+    let refused = apply(&mut machine, "one", 7, &[wanted(), vec![foreign]].concat()).unwrap_err();
+    assert!(refused.to_string().contains("no fix sets \"kernel.core_pattern\""), "{refused:?}");
+    assert_eq!(machine, before);
 }
 
 #[test]

@@ -53,7 +53,8 @@ fn directory_where_files_are_not_what_they_should_be_is_named_and_its_endpoint_f
     let told = sandbox.ok(["service", "faults"]).stdout;
     assert!(told.contains("10 of 26 tasks had a fault") && told.contains("burst: directory "), "{told}");
     assert!(sandbox.ok(["service", "faults", "--endpoint", "archive"]).stdout.contains("no place stands out"));
-    let test = sandbox.run(["endpoint", "test", "lab"]);
-    assert!(test.code == 1 && test.stdout.contains("10 of 10 tasks had a fault in @lab:/bad"), "{}", test.stdout);
+    // The endpoint can be used: the test says what tasks have met there, and passes.
+    let test = sandbox.ok(["endpoint", "test", "lab"]).stdout;
+    assert!(test.contains("note: faults: 10 of 10 tasks had a fault in @lab:/bad"), "{test}");
     sandbox.ok(["endpoint", "test", "archive"]);
 }
