@@ -90,7 +90,7 @@ fn number_of_any_size_anywhere_in_what_a_host_says_panics_no_rule() {
             let mut all = evidence.clone();
             for (name, text) in &texts {
                 let places = numbers(text);
-                let mut put = |places: &[Range<usize>]| {
+                let put = |places: &[Range<usize>]| {
                     let mut changed = evidence.clone();
                     changed.put(name, EvidenceText::Found(replaced(text, places, hostile)));
                     assert!(!findings(changed).is_empty(), "{fixture}: {name} with {hostile}");

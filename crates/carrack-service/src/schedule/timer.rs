@@ -28,8 +28,8 @@ pub const EVERY_SECONDS_MIN: u64 = 10;
 /// The most seconds that a run comes after it is due.
 pub const JITTER_SECONDS_MAX: u64 = 86_400;
 
-/// Runs that are looked at for the smallest time between two. The runs of a day are alike on every day; days that follow
-/// each other may come late in a year.
+/// Runs that are looked at for the smallest time between two. The runs of a day are alike on every day; days that
+/// follow each other may come late in a year.
 const GAPS_COUNTED: usize = 1_500;
 
 /// Missed runs are counted up to here.
@@ -126,8 +126,8 @@ fn smallest_gap(cron: &Cron, now: Moment) -> Option<u64> {
     seconds.windows(2).filter_map(|pair| u64::try_from(pair[1].saturating_sub(pair[0])).ok()).min()
 }
 
-/// The first time in a schedule's row after `after`, of a timer that was made at `made`; `None` where none comes any more. A timer that runs
-/// once has no run after its first.
+/// The first time in a schedule's row after `after`, of a timer that was made at `made`; `None` where none comes any
+/// more. A timer that runs once has no run after its first.
 ///
 /// # Errors
 /// Where the fields or the zone cannot be read.
