@@ -45,6 +45,33 @@ test("endpoint is tested, its limits and rules are changed, and tasks keep to th
   assert.deepEqual([now.description, now.version], ["changed meanwhile", version + 1]);
 }));
 
+test("endpoint is drained with a reason, which whoever waits is told, and takes tasks again", () => visit(world, { user: "local", at: "#/endpoints" }, async (page) => {
+  const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "@archive", exact: true }) });
+  await page.getByRole("link", { name: "@archive", exact: true }).click();
+  await button(page, "Edit archive").click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel(/^Drained, because/).fill("new disks until Thursday");
+  await button(form, "Save").click();
+  await row.getByText("new disks until Thursday").waitFor();
+  await accessible(page, "an endpoint that is drained");
+  world.write("lab/drained/a", "a");
+  const { id } = await world.submit("@lab:/drained/", "@archive:/drained/", { label: "waits for disks" });
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  await page.getByText(/takes no new transfers: new disks until Thursday/).first().waitFor();
+  await page.goto(`${world.origin}/#/endpoints/archive`);
+  // Another change leaves it drained.
+  await button(page, "Edit archive").click();
+  await form.getByLabel("Description").fill("far away");
+  await button(form, "Save").click();
+  await row.getByText("far away").waitFor();
+  await row.getByText("new disks until Thursday").waitFor();
+  await button(page, "Edit archive").click();
+  await form.getByLabel(/^Drained, because/).fill("");
+  await button(form, "Save").click();
+  await world.reached(id, "SUCCEEDED");
+  await row.getByText("new disks until Thursday").waitFor({ state: "detached" });
+}));
+
 test("endpoint that cannot be used says what is wrong and what to try", () => visit(world, { user: "local", at: "#/endpoints" }, async (page) => {
   await button(page, "Add endpoint").click();
   const form = page.getByRole("dialog"), at = page.getByRole("textbox", { name: /^Where it is/ });

@@ -76,6 +76,23 @@ pub fn read_secret(
 /// # Errors
 /// Those of the system calls; the old file is untouched then.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(path, bytes, Dir::rename)
+}
+
+/// The same where nothing is there. Whoever looks at the name sees nothing or all of it.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] where something is there, also where another program has made it meanwhile; those
+/// of the system calls.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(path, bytes, Dir::rename_noreplace)
+}
+
+fn write_with(
+    path: &Path,
+    bytes: &[u8],
+    rename: impl FnOnce(&Dir, &[u8], &Dir, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
     let above = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     make_private_directory(above)?;
@@ -87,7 +104,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let written = directory.create_new(&new).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;
-        directory.rename(&new, &directory, name.as_bytes())
+        rename(&directory, &new, &directory, name.as_bytes())
     });
     if written.is_err() {
         let _ = directory.unlink(&new);

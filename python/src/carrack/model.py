@@ -18,6 +18,7 @@ BlockedCause: TypeAlias = Literal[
     "maintenance",
     "guard",
     "timetable",
+    "drained",
 ]
 EndpointLocation: TypeAlias = dict[str, Any]
 EventKind: TypeAlias = Literal[
@@ -137,6 +138,8 @@ class EndpointDefaults(TypedDict, total=False):
 class EndpointLimits(TypedDict, total=False):
     """What an endpoint allows. What is left out is not limited."""
 
+    drained: str | None
+    """Why no transfer begins there at present, in words for whoever waits; what runs goes on to its end."""
     rate: int | None
     """Bytes a second of each transfer."""
     streams: int | None

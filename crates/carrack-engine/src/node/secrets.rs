@@ -2,8 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "the node's own files, by their paths")]
 
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use carrack_core::credential::Token;
@@ -14,6 +14,7 @@ use super::Access;
 use crate::control::token::read_token;
 use crate::error::{failure, io_failure};
 use crate::net::tls::Key;
+use crate::own_files::write_new;
 
 /// The key: read from its file, or made and kept there.
 pub(super) fn load_key(path: &Path) -> io::Result<Key> {
@@ -24,8 +25,11 @@ pub(super) fn load_key(path: &Path) -> io::Result<Key> {
         Ok(pkcs8) => Key::from_pkcs8(&pkcs8),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let key = Key::generate()?;
-            write_private(path, key.pkcs8())?;
-            Ok(key)
+            match write_new(path, key.pkcs8()) {
+                // Another node has begun at the same moment: its key is this one's, too.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Key::from_pkcs8(&std::fs::read(path)?),
+                written => written.map(|()| key),
+            }
         }
         Err(error) => Err(error),
     }
@@ -40,7 +44,11 @@ pub(super) fn load_token(access: Access) -> Result<(Option<Token>, Option<PathBu
             if !path.exists() {
                 let mut random = [0; 32];
                 let made = carrack_sys::host::random_bytes(&mut random)
-                    .and_then(|()| write_private(&path, format!("{}\n", HEXLOWER.encode(&random)).as_bytes()));
+                    .and_then(|()| write_new(&path, format!("{}\n", HEXLOWER.encode(&random)).as_bytes()));
+                let made = made.or_else(|error| match error.kind() {
+                    io::ErrorKind::AlreadyExists => Ok(()),
+                    _ => Err(error),
+                });
                 made.map_err(|error| io_failure(Side::Command, format!("token {}", path.display()), &error))?;
             }
             path
@@ -58,12 +66,28 @@ pub(super) fn load_token(access: Access) -> Result<(Option<Token>, Option<PathBu
     Ok((Some(token), Some(path)))
 }
 
-/// Writes a new file that nobody else can read.
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_begin_at_one_moment_have_one_key_and_one_token() {
+        for _ in 0..20 {
+            let directory = tempfile::tempdir().unwrap();
+            let (key, token) = (directory.path().join("new/node.key"), directory.path().join("new/token"));
+            let start = std::sync::Barrier::new(4);
+            let begin = || {
+                start.wait();
+                let made = load_key(&key).unwrap().pkcs8().to_vec();
+                (made, load_token(Access::Generated(token.clone())).unwrap().0.unwrap().reveal().to_owned())
+            };
+            let made: Vec<_> = std::thread::scope(|scope| {
+                let begun: Vec<_> = (0..4).map(|_| scope.spawn(begin)).collect();
+                begun.into_iter().map(|one| one.join().unwrap()).collect()
+            });
+            assert!(made.iter().all(|one| *one == made[0]), "{made:?}");
+            // Nothing else is left beside them.
+            assert_eq!(std::fs::read_dir(directory.path().join("new")).unwrap().count(), 2);
+        }
     }
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }

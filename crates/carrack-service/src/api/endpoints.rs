@@ -427,6 +427,13 @@ fn check_rest(limits: &EndpointLimits, description: &str, users: &[String]) -> D
     {
         return Err(ApiError::malformed("limits: timetable: at most 100 hours as HH:MM"));
     }
+    if limits
+        .drained
+        .as_ref()
+        .is_some_and(|why| !(1..=TEXT_MAX).contains(&why.trim().len()) || why.contains(char::is_control))
+    {
+        return Err(ApiError::malformed(format!("limits: drained: the reason, in a line of at most {TEXT_MAX} bytes")));
+    }
     if description.len() > TEXT_MAX {
         return Err(ApiError::malformed(format!("description: at most {TEXT_MAX} bytes")));
     }

@@ -154,6 +154,9 @@ pub struct EndpointLimits {
     pub rate: Option<u64>,
     /// Rates by hour of the service's local time; outside all of them `rate` holds.
     pub timetable: Vec<RateWindow>,
+    /// Why no transfer begins there at present, in words for whoever waits; what runs goes on to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drained: Option<String>,
 }
 
 /// A rate for some hours of each day.

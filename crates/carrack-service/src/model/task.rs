@@ -315,6 +315,7 @@ word_enum! {
         Maintenance "maintenance" "the service takes on no work at present"
         Guard "guard" "a guard keeps the run of a timer from deleting; somebody looks at its plan, and resumes or cancels it"
         Timetable "timetable" "the endpoint's timetable allows no transfers at this hour"
+        Drained "drained" "somebody has drained the endpoint: no transfer begins there"
     }
 }
 

@@ -115,7 +115,7 @@ fn number(seed: &mut u64, below: u64) -> u64 {
 fn fairness_two_hundred_tasks_of_twenty_users_share_alike_and_all_end() {
     for seed in 0..20 {
         let (mut random, mut crowd) = (seed, Crowd::new(16));
-        crowd.endpoints.insert("store".to_owned(), EndpointState { transfers: Some(10), closed_for: None });
+        crowd.endpoints.insert("store".to_owned(), EndpointState { transfers: Some(10), ..EndpointState::default() });
         for n in 0..200 {
             let owner = format!("user {}", n % 20);
             let source = format!("@{}", number(&mut random, 5));
@@ -160,7 +160,7 @@ fn fairness_many_tasks_of_one_user_do_not_slow_the_others() {
 #[test]
 fn fairness_small_task_beside_giants_starts_within_five_seconds() {
     let mut crowd = Crowd::new(4);
-    crowd.endpoints.insert("big".to_owned(), EndpointState { transfers: Some(2), closed_for: None });
+    crowd.endpoints.insert("big".to_owned(), EndpointState { transfers: Some(2), ..EndpointState::default() });
     for _ in 0..20 {
         crowd.submit("giant", Link::new("@big", "@b"), 1_000_000);
         crowd.submit("giant", Link::new("@c", "@d"), 1_000_000);

@@ -41,7 +41,7 @@ pub(super) fn next_start(view: &View<'_>, running: &[&Entry], waiting: &[&Entry]
     }
     let mut latest = behind.free();
     for (name, state) in view.endpoints {
-        if let Some(closed) = state.closed_for {
+        if let Some(closed) = state.drained.as_ref().map(|_| NEVER).or(state.closed_for) {
             for free in [&mut earliest, &mut latest] {
                 let opens = free.endpoints.entry(name.clone()).or_default();
                 *opens = closed.max(*opens);

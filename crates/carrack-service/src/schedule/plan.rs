@@ -56,9 +56,11 @@ fn turns<'a>(view: &View<'a>, room: &Room<'a>, tasks: impl Iterator<Item = &'a E
     Turns::new(tasks.map(waiting), &room.owners, |owner| view.shares.used(owner))
 }
 
-/// Places for all that wait: first those that wait for room alone, then those whose time has to come.
+/// Places for all that wait: first those that wait for room alone, then those whose time has to come, and those whose
+/// endpoint is drained: nobody knows when.
 fn queue(view: &View<'_>, room: &Room<'_>, blocked: Vec<(&Entry, Obstacle)>, plan: &mut Plan) {
-    let (timed, untimed): (Vec<_>, Vec<_>) = blocked.into_iter().partition(|(_, obstacle)| obstacle.next_try.is_some());
+    let is_apart = |obstacle: &Obstacle| obstacle.next_try.is_some() || obstacle.cause == BlockedCause::Drained;
+    let (timed, untimed): (Vec<_>, Vec<_>) = blocked.into_iter().partition(|(_, obstacle)| is_apart(obstacle));
     let obstacles: BTreeMap<&str, Obstacle> =
         untimed.iter().map(|(entry, obstacle)| (entry.id.as_str(), obstacle.clone())).collect();
     let mut turns = turns(view, room, untimed.iter().map(|(entry, _)| *entry));
@@ -171,6 +173,11 @@ impl<'a> Room<'a> {
             return timed(BlockedCause::Retry, "the last attempt failed".to_owned(), retry_in);
         }
         for endpoint in endpoints(entry) {
+            if let Some(why) = self.view.endpoints.get(endpoint).and_then(|state| state.drained.as_ref()) {
+                let (cause, why) =
+                    (BlockedCause::Drained, format!("endpoint {endpoint} takes no new transfers: {why}"));
+                return Some(Obstacle { cause, why, next_try: None, taken: Taken::Nothing });
+            }
             if let Some(closed) = self.view.endpoints.get(endpoint).and_then(|state| state.closed_for) {
                 let why = format!("the timetable of endpoint {endpoint} lets no transfer begin at this hour");
                 return timed(BlockedCause::Timetable, why, closed);

@@ -53,7 +53,8 @@ impl Scene {
     }
 
     fn limit(&mut self, endpoint: &str, transfers: u32) {
-        self.endpoints.insert(endpoint.to_owned(), EndpointState { transfers: Some(transfers), closed_for: None });
+        self.endpoints
+            .insert(endpoint.to_owned(), EndpointState { transfers: Some(transfers), ..EndpointState::default() });
     }
 }
 
@@ -188,7 +189,9 @@ fn plan_sick_link_is_tried_by_one_task_at_a_time() {
 #[test]
 fn plan_closed_hour_retry_and_maintenance_keep_tasks_with_their_causes() {
     let mut scene = Scene::new(16);
-    scene.endpoints.insert("x".to_owned(), EndpointState { transfers: None, closed_for: Some(SECOND * 3600) });
+    scene
+        .endpoints
+        .insert("x".to_owned(), EndpointState { closed_for: Some(SECOND * 3600), ..EndpointState::default() });
     scene.waits("closed", "ann", ("@x", "@y"));
     scene.waits("retry", "ann", ("@y", "@z")).stands = Stands::Waiting { retry_in: SECOND * 7 };
     scene.waits("held", "ann", ("@y", "@z")).stands = Stands::Held;
@@ -203,6 +206,22 @@ fn plan_closed_hour_retry_and_maintenance_keep_tasks_with_their_causes() {
     assert!(
         plan.queue.iter().all(|place| place.cause == BlockedCause::Maintenance && place.why == "disks are exchanged")
     );
+}
+
+#[test]
+fn plan_lets_nothing_begin_at_a_drained_endpoint_and_says_why() {
+    let mut scene = Scene::new(16);
+    let drained = EndpointState { drained: Some("new disks".to_owned()), ..EndpointState::default() };
+    scene.endpoints.insert("x".to_owned(), drained);
+    scene.add("runs", "ann", ("@x", "@y"), Stands::Running { ran: SECOND, remaining: None, leaves: false });
+    scene.waits("to", "ann", ("@y", "@x"));
+    scene.waits("beside", "ann", ("@y", "@z"));
+    let plan = scene.plan();
+    // What runs goes on, and nobody else has to wait.
+    assert_eq!(started(&plan), ["beside"]);
+    let waits = place(&plan, "to");
+    assert_eq!((waits.cause, waits.starts_in), (BlockedCause::Drained, None));
+    assert_eq!(waits.why, "endpoint x takes no new transfers: new disks");
 }
 
 #[test]
@@ -272,7 +291,9 @@ fn plan_tells_when_the_next_task_can_begin_at_the_earliest_and_at_the_latest() {
     scene.rules.per_link = 1;
     assert_eq!(next(&scene, &link("@x", "@y")), [Some(20), Some(280)]);
     // Closed hours, sick links and maintenance.
-    scene.endpoints.insert("z".to_owned(), EndpointState { transfers: None, closed_for: Some(SECOND * 3600) });
+    scene
+        .endpoints
+        .insert("z".to_owned(), EndpointState { closed_for: Some(SECOND * 3600), ..EndpointState::default() });
     assert_eq!(next(&scene, &link("@q", "@z")), [Some(3600), Some(3600)]);
     scene.sick.insert(Link::new("@q", "@r"), (SECOND * 40, 5));
     assert_eq!(next(&scene, &link("@q", "@r")), [Some(40), None]);

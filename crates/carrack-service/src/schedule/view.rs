@@ -93,6 +93,8 @@ pub struct EndpointState {
     pub transfers: Option<u32>,
     /// Its timetable lets no transfer begin for so long.
     pub closed_for: Option<Duration>,
+    /// Why none begins there until somebody says otherwise.
+    pub drained: Option<String>,
 }
 
 /// All that a plan is made from.

@@ -15,7 +15,7 @@ use super::timers::Timers;
 use super::{StartFault, Workers};
 use crate::clock::Clock;
 use crate::ledger::{Answer, Ledger, LedgerError, Page, Retention, TaskFilter};
-use crate::model::{Endpoint, EventKind, Secret, TaskState};
+use crate::model::{Endpoint, EndpointLimits, EventKind, Secret, TaskState};
 use crate::schedule::{
     Decision, EndpointState, Health as Links, History, Outlook, Patience, Plan, Rules, Shares, View, plan, rate_now,
 };
@@ -415,7 +415,8 @@ impl Dispatcher {
         let states = self.endpoints.iter().flatten().map(|(name, endpoint)| {
             let rate = rate_now(&endpoint.limits, second).ok();
             let closed_for = rate.filter(|rate| rate.rate == Some(0)).and_then(|rate| rate.holds_for);
-            (name.clone(), EndpointState { transfers: endpoint.limits.transfers, closed_for })
+            let EndpointLimits { transfers, drained, .. } = &endpoint.limits;
+            (name.clone(), EndpointState { transfers: *transfers, closed_for, drained: drained.clone() })
         });
         states.collect()
     }

@@ -62,6 +62,13 @@ const TIMETABLE: Value<RateWindow> = Value::new(
     parse_window,
     "Another rate in these hours of the day; 0: no transfer begins [repeatable]",
 );
+const DRAIN: Value<String> = Value::new(
+    "drain",
+    "REASON",
+    |text| Ok(text.to_owned()),
+    "No transfer begins there from now on; what runs goes on. Whoever waits is told the reason",
+);
+const UNDRAIN: Switch = Switch::new("undrain", "Transfers begin there again");
 const VERIFY: Value<Verify> = Value::word("verify", "HOW", Verify::ALL, "What tasks do that do not say it");
 const DESCRIPTION: Value<String> = Value::new("description", "TEXT", |text| Ok(text.to_owned()), "Free text");
 const USERS: Value<String> = Value::new(
@@ -116,6 +123,8 @@ pub fn command() -> Command {
         NO_OWNERSHIP.arg(),
         NO_TOKEN.arg(),
         OWNER.arg(),
+        DRAIN.arg().conflicts_with(UNDRAIN.name),
+        UNDRAIN.arg(),
     ]);
     let of = |name: &'static str, about: &'static str| Command::new(name).about(about).arg(NAMES.arg().required(true));
     Command::new("endpoint")
@@ -296,7 +305,11 @@ fn edit(flags: &Flags) -> Result<u8, CommandError> {
     let (name, service) = (name(flags)?, Service::open(flags)?);
     let old: Endpoint = service.get(&path_of(&name))?;
     let location = flags.get(&MOVED)?.map(|text| parse_endpoint_location(&text).map_err(CommandError::usage));
-    let (limits, defaults) = (limits(flags, old.limits.clone())?, defaults(flags, old.defaults.clone())?);
+    let (mut limits, defaults) = (limits(flags, old.limits.clone())?, defaults(flags, old.defaults.clone())?);
+    if flags.has(&UNDRAIN) {
+        limits.drained = None;
+    }
+    limits.drained = flags.get(&DRAIN)?.or(limits.drained);
     let users: Vec<String> = flags.all(&USERS)?;
     let named = users.clone();
     let update = EndpointUpdate {
@@ -350,6 +363,7 @@ fn limits(flags: &Flags, old: EndpointLimits) -> Result<EndpointLimits, CommandE
         streams: flags.get(&STREAMS)?.map_or(old.streams, |most| (most > 0).then_some(most)),
         rate: flags.get(&RATE)?.unwrap_or(old.rate),
         timetable: if timetable.is_empty() { old.timetable } else { timetable },
+        drained: old.drained,
     })
 }
 

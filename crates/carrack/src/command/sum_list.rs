@@ -66,7 +66,7 @@ pub fn run(flags: &Flags, list: &[u8], locations: &Positional, short: Digests) -
         path => Box::new(BufReader::new(File::open(std::ffi::OsStr::from_bytes(path)).map_err(unread)?)),
     };
     let mut run = VerbRun::new("sum", flags)?;
-    let (mut refused, mut counts) = (None, [0_u64; 3]);
+    let (mut refused, mut counts, mut names_any) = (None, [0_u64; 3], false);
     run.each(&places, |run, files, place| {
         for number in 1.. {
             let listed = match next(&mut *input).map_err(unread) {
@@ -83,6 +83,7 @@ pub fn run(flags: &Flags, list: &[u8], locations: &Positional, short: Digests) -
                     break;
                 }
             };
+            names_any = true;
             match compare(files, place.path(), &listed) {
                 Ok(outcome) => tell(run, &listed.name, outcome, &mut counts),
                 Err(why) if matches!(why.side, Side::Link | Side::Command) => return Err(why),
@@ -95,6 +96,9 @@ pub fn run(flags: &Flags, list: &[u8], locations: &Positional, short: Digests) -
         return Err(refused);
     }
     let [same, different, missing] = counts;
+    if !names_any {
+        return Err(CommandError::usage(format!("{} names no file: nothing was compared", display_bytes(list))));
+    }
     if !run.quiet && !run.json {
         let files = format::counted(same + different + missing, "file", "files");
         say(&format!("compared {files}: {different} different, {missing} missing"));

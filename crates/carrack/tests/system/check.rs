@@ -486,6 +486,8 @@ fn sum_compares_a_list_with_files_wherever_they_are() {
     sandbox.run(["sum", "-c", "typed"]).failed_with(11, &["root/d: is no file"]);
     fs::write(sandbox.path("typed"), "\nno digest\n").unwrap();
     sandbox.run(["sum", "-c", "typed"]).failed_with(2, &["line 2 of typed", "is no line of b3sum"]);
+    fs::write(sandbox.path("typed"), "\n").unwrap();
+    sandbox.run(["sum", "-c", "typed"]).failed_with(2, &["typed names no file", "nothing was compared"]);
     sandbox.run(["sum", "-c", "absent"]).failed_with(11, &["cannot read the list", "absent"]);
     sandbox.run(["sum"]).failed_with(2, &["LOCATION"]);
 }

@@ -17,7 +17,7 @@ export function Edit({ endpoint, close, done }) {
       .map(([, from, until, mib]) => ({ from, until, rate: Math.round(Number(mib) * MIB) }));
     return call("PATCH", `/endpoints/${encodeURIComponent(endpoint.name)}`, { headers: { "if-match": `"${version}"` }, body: {
       description: text("description"), read_only: Boolean(form.get("read_only")), uploads: Boolean(form.get("uploads")), ownership: Boolean(form.get("ownership")), users: text("users").split(/[\s,]+/).filter(Boolean),
-      limits: { transfers: number("transfers"), streams: number("streams"), rate: number("rate", MIB), timetable },
+      limits: { transfers: number("transfers"), streams: number("streams"), rate: number("rate", MIB), timetable, ...(text("drained") && { drained: text("drained") }) },
       defaults: { verify: text("verify") || null, encrypt: text("encrypt") || null }, ...(text("token") && { token: text("token") }) } });
   }, done);
   const number = (/** @type {string} */ name, /** @type {string} */ label, /** @type {number|null} */ value) => html`<label class="field"><span>${label}</span><input name=${name} type="number" min="0" step="any" defaultValue=${value ?? ""} placeholder="no limit" /></label>`;
@@ -25,6 +25,7 @@ export function Edit({ endpoint, close, done }) {
   return html`<${Dialog} title=${`Edit @${endpoint.name}`} close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void save.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>Edit @${endpoint.name}</h2>
     <label class="field"><span>Description</span><input name="description" defaultValue=${endpoint.description} /></label>
     <label class="field"><span>Used by</span><input name="users" defaultValue=${endpoint.users.join(", ")} spellcheck=${false} /><small class="help">Users beside its owner; * is everybody.</small></label>
+    <label class="field"><span>Drained, because</span><input name="drained" maxlength="1000" defaultValue=${limits.drained ?? ""} placeholder="new disks until Thursday" /><small class="help">With a reason no transfer begins there; what runs goes on to its end. Whoever waits is told the reason.</small></label>
     <div class="two">${number("transfers", "Transfers at once", limits.transfers)}${number("streams", "Streams of a transfer", limits.streams)}${number("rate", "MiB/s of a transfer", limits.rate == null ? null : limits.rate / MIB)}
       ${choice("verify", "Verify", defaults?.verify, ["wire", "disk", "source", "none"])}${choice("encrypt", "Encrypt", defaults?.encrypt, ["tls", "none"])}</div>
     <label class="field"><span>Hours with another rate</span><textarea name="timetable" rows="2" class="mono" placeholder="08:00-18:00 = 50" defaultValue=${(limits.timetable ?? []).map((/** @type {any} */ row) => `${row.from}-${row.until} = ${row.rate / MIB}`).join("\n")}></textarea><small class="help">One a line, in MiB/s; 0: no transfer begins.</small></label>

@@ -77,7 +77,7 @@ function Row({ endpoint, known, value, again, isOpen, go }) {
   useEffect(() => { if (isOpen) row.current?.scrollIntoView({ block: "nearest" }); }, [isOpen]);
   const space = spaceOf(name, value.node), full = space?.total ? percent(space.total - space.free, space.total) : null;
   const speed = meanRate(name, value.pairs), { last_fault: fault } = health, isSick = health.state === "down" || health.state === "degraded";
-  return html`<tr ref=${row} class=${isOpen ? "open" : ""}><th scope="row"><a href=${isOpen ? "#/endpoints" : `#/endpoints/${encodeURIComponent(name)}`} aria-expanded=${isOpen}>@${name}</a>${endpoint.read_only && html` <span class="chip">read only</span>`}
+  return html`<tr ref=${row} class=${isOpen ? "open" : ""}><th scope="row"><a href=${isOpen ? "#/endpoints" : `#/endpoints/${encodeURIComponent(name)}`} aria-expanded=${isOpen}>@${name}</a>${endpoint.read_only && html` <span class="chip">read only</span>`}${endpoint.limits.drained && html` <span class="chip warn">drained</span><div class="small why">${endpoint.limits.drained}</div>`}
       ${endpoint.description && html`<div class="quiet small">${endpoint.description}</div>`}</th>
     <td><span class=${`chip ${tone}`}><${Mark} of=${mark} />${word}</span>${isSick && fault && html`<div class="small why"><strong>${fault.code}</strong>${fault.why && html`, <${Name}>${fault.why}<//>`}</div>`}</td>
     <td class="num">${space ? html`${bytes(space.free)}${full !== null && html`<${Progress} share=${full} tone=${full >= FULL ? "bad" : full >= TIGHT ? "warn" : ""} label=${`Space in use at @${name}`} />`}` : html`<span class="quiet">not known</span>`}</td>

@@ -36,7 +36,13 @@ fn location(number: usize) -> EndpointLocation {
 
 pub fn row(name: &str, number: usize) -> EndpointRow {
     let window = RateWindow { from: "22:00".to_owned(), until: "06:00".to_owned(), rate: 1 << 40 };
-    let limits = EndpointLimits { transfers: Some(3), streams: Some(8), rate: None, timetable: vec![window] };
+    let limits = EndpointLimits {
+        transfers: Some(3),
+        streams: Some(8),
+        rate: None,
+        timetable: vec![window],
+        drained: Some("new disks".to_owned()),
+    };
     EndpointRow {
         endpoint: Endpoint {
             name: name.to_owned(),

@@ -64,7 +64,10 @@ pub fn endpoint_lines(endpoint: &Endpoint) -> Vec<String> {
         line("uploads", "allowed, through the service".to_owned());
     }
     line("token", if endpoint.has_token { "kept, sealed".to_owned() } else { "none".to_owned() });
-    let EndpointLimits { transfers, streams, rate, timetable } = &endpoint.limits;
+    let EndpointLimits { transfers, streams, rate, timetable, drained } = &endpoint.limits;
+    if let Some(why) = drained {
+        line("drained", format!("no transfer begins: {why}"));
+    }
     if let Some(transfers) = transfers {
         line("transfers at once", transfers.to_string());
     }

@@ -63,19 +63,36 @@ fn doctor_names_a_black_hole_behind_ssh() {
     assert!(found.get("path", "path.reached")["value"].as_str().unwrap().contains("large packets vanish"));
 }
 
-/// The queue before the narrowest place is full while it is measured, and packets are lost there.
-#[test]
-fn doctor_does_not_take_its_own_queue_for_loss() {
+/// Doctor at a way of this round trip and rate that is as it should be: the queue before the narrowest place is full
+/// while it is measured, and packets are lost there.
+fn clean_path(round_trip: Duration, bits: u64) -> Option<Found> {
     let setup =
         Setup { congestion_control: Some("cubic".to_owned()), tcp_buffer_bytes: Some(64 << 20), ..Setup::default() };
     let knobs = |knobs: &link::Knobs| {
-        knobs.delay(Duration::from_millis(20));
-        knobs.rate(Some(300_000_000));
+        knobs.delay(round_trip / 2);
+        knobs.rate(Some(bits));
     };
-    let Some(far) = Far::new(&setup, knobs) else { return };
-    let found = far.doctor(&["--rate=37MB"]);
+    let far = Far::new(&setup, knobs)?;
+    let found = far.doctor(&[&format!("--rate={}MB", bits / 8_000_000)]);
+    assert!(found.text.contains("path.loss"), "{} {:?}", found.text, far.link.counts(Host::Near));
+    Some(found)
+}
+
+#[test]
+fn doctor_does_not_take_its_own_queue_for_loss() {
+    let Some(found) = clean_path(Duration::from_millis(40), 300_000_000) else { return };
     let lossy: Vec<_> = found.bad().filter(|one| one["rule"] == "path.loss").collect();
     assert!(lossy.is_empty(), "{lossy:#?}");
-    let counts = far.link.counts(Host::Near);
-    assert!(found.text.contains("path.loss"), "{} {counts:?}", found.text);
+}
+
+#[test]
+#[ignore = "minutes: cargo test -p carrack --test system clean_paths -- --ignored"]
+fn clean_paths_of_5_to_300_ms_have_nothing_to_mend() {
+    for milliseconds in [5, 10, 20, 40, 80, 150, 300] {
+        for bits in [100_000_000, 300_000_000] {
+            let Some(found) = clean_path(Duration::from_millis(milliseconds), bits) else { return };
+            let bad: Vec<_> = found.bad().filter(|one| one["side"] == "path").collect();
+            assert!(bad.is_empty(), "{milliseconds} ms, {bits} bit/s: {bad:#?}");
+        }
+    }
 }

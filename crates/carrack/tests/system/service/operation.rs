@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::node::Node;
 use crate::support::process::signal;
 use crate::support::running::InTime;
-use crate::support::service::{Service, object};
+use crate::support::service::{Service, add_endpoints, object};
 use crate::support::{Sandbox, wait_until};
 
 /// The first start makes all that it needs; a second service on the same directory is refused.
@@ -364,4 +364,38 @@ fn status_lists_and_notices_tell_what_has_ended() {
     let third = submit(&["@one:/a", "@two:/e", "--notify=succeeded"]);
     wait_until("it is told, too", || documents().lines().count() >= 3);
     assert!(documents().lines().count() == 3 && documents().contains(&third), "{}{}", documents(), service.log());
+}
+
+#[test]
+fn drained_endpoint_begins_nothing_and_says_why_until_that_ends() {
+    let sandbox = Sandbox::new();
+    sandbox.write("lab/large", vec![7; 24 << 20]);
+    sandbox.write("lab/small", "x");
+    fs::create_dir(sandbox.path("archive")).unwrap();
+    let _service = Service::start(&sandbox, &[]);
+    add_endpoints(&sandbox, &[("lab", "lab"), ("archive", "archive")]);
+    let submit = |name: &str, more: &[&str]| {
+        let (from, to) = (format!("@lab:/{name}"), format!("@archive:/{name}"));
+        let words = ["task", "submit", &from, &to].into_iter().chain(more.iter().copied());
+        sandbox.ok(words).stdout.trim().to_owned()
+    };
+    let show = |id: &str| object(&sandbox, &["task", "show", id]);
+    let runs = submit("large", &["--bwlimit", "8MB"]);
+    wait_until("it runs", || show(&runs)["state"] == "ACTIVE");
+    sandbox.run(["endpoint", "edit", "archive", "--drain", " "]).failed_with(2, &["drained", "the reason"]);
+    sandbox.ok(["endpoint", "edit", "archive", "--drain", "new disks until Thursday"]);
+    let waits = submit("small", &[]);
+    wait_until("it waits for the endpoint", || show(&waits)["blocked"]["cause"] == "drained");
+    let why = "endpoint archive takes no new transfers: new disks until Thursday";
+    assert_eq!(show(&waits)["blocked"]["why"], why);
+    assert!(sandbox.ok(["task", "show", &waits]).stdout.contains("endpoint edit NAME --undrain"));
+    // What runs goes on, and other changes leave it so.
+    sandbox.ok(["task", "wait", &runs, "--timeout", "60s"]);
+    sandbox.ok(["endpoint", "edit", "archive", "--transfers", "4"]);
+    let shown = sandbox.ok(["endpoint", "show", "archive"]).stdout;
+    assert!(shown.contains("drained: no transfer begins: new disks until Thursday"), "{shown}");
+    assert_eq!(show(&waits)["state"], "QUEUED");
+    sandbox.ok(["endpoint", "edit", "archive", "--undrain"]);
+    sandbox.ok(["task", "wait", &waits, "--timeout", "60s"]);
+    assert!(sandbox.path("archive/small").exists());
 }
