@@ -116,8 +116,9 @@ impl ReceiptItem {
         })
     }
 
-    /// What a comparison has found at a path; `None` of a directory that is the same at both places.
-    pub fn of_finding(path: &[u8], finding: &CheckFinding) -> Option<Self> {
+    /// What a comparison has found at a path; `None` of a directory that is the same at both places. What was named
+    /// itself has no path: a directory stays without one, a file is called by `name`, its last name at the destination.
+    pub fn of_finding(path: &[u8], name: &[u8], finding: &CheckFinding) -> Option<Self> {
         let (outcome, facts, why) = match finding {
             CheckFinding::Same(facts) => (ItemOutcome::Same, Some(&facts[1]), None),
             CheckFinding::OnlySource(facts) => (ItemOutcome::Missing, Some(&**facts), None),
@@ -133,6 +134,7 @@ impl ReceiptItem {
             return None;
         }
         let claimed = facts.filter(|_| outcome.is_claimed());
+        let path = if path.is_empty() && kind != ItemKind::Directory { name } else { path };
         Some(Self {
             path: path.to_vec(),
             kind,

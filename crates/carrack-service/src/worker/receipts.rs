@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use carrack_core::path::{bare, display_bytes};
+use carrack_core::path::{bare, display_bytes, split_name};
 use carrack_core::plan::check::CheckFinding;
 use carrack_core::report::{ItemKind, Report};
 use carrack_core::request::CopyOptions;
@@ -140,6 +140,8 @@ impl PairReceipt {
 pub struct CheckReceipt {
     signing: Signing,
     path: PathBuf,
+    /// What the top is called, where that is a file: the last name of its place at the destination.
+    top: Vec<u8>,
     /// A line when it began, a line for each item, and one wherever it was kept how far the check has come.
     log: BufWriter<File>,
     /// The first error; nothing is taken after it.
@@ -160,7 +162,13 @@ impl CheckReceipt {
         let opened = fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
         let mut log = BufWriter::new(opened.map_err(|error| error.to_string())?);
         let error = writeln!(log, "{}", signing.began).err();
-        Ok(Some(Self { signing, path, log, error }))
+        Ok(Some(Self { top: Self::top(order, &signing), signing, path, log, error }))
+    }
+
+    fn top(order: &Order, signing: &Signing) -> Vec<u8> {
+        let destination = signing.pair(order).and_then(|pair| pair.destination.as_ref());
+        let path = destination.and_then(|end| end.location.path()).unwrap_or_default();
+        split_name(bare(path)).1.to_vec()
     }
 
     fn path(order: &Order, pair: u32) -> PathBuf {
@@ -179,13 +187,14 @@ impl CheckReceipt {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.to_string()),
         };
+        let mark = format!("{}{}", Self::MARK, HEXLOWER.encode(after));
         let mut lines = BufReader::new(file);
         let (mut end, mut kept, mut line) = (0, None, String::new());
         while lines.read_line(&mut line).map_err(|error| error.to_string())? > 0 && line.ends_with('\n') {
             end += line.len() as u64;
-            match line.trim_end().strip_prefix(Self::MARK) {
-                Some(path) if path == HEXLOWER.encode(after) => kept = Some(end),
-                None if end == line.len() as u64 => line.trim_end().clone_into(&mut signing.began),
+            match line.trim_end() {
+                began if end == line.len() as u64 => began.clone_into(&mut signing.began),
+                other if other == mark => kept = Some(end),
                 _ => {}
             }
             line.clear();
@@ -194,12 +203,12 @@ impl CheckReceipt {
         let mut file = lines.into_inner();
         let cut = file.set_len(kept).and_then(|()| file.seek(SeekFrom::End(0)));
         cut.map_err(|error| error.to_string())?;
-        Ok(Some(Self { signing, path, log: BufWriter::new(file), error: None }))
+        Ok(Some(Self { top: Self::top(order, &signing), signing, path, log: BufWriter::new(file), error: None }))
     }
 
     /// Takes what was found at a path.
     pub fn found(&mut self, path: &[u8], finding: &CheckFinding) {
-        if let Some(item) = ReceiptItem::of_finding(path, finding) {
+        if let Some(item) = ReceiptItem::of_finding(path, &self.top, finding) {
             self.line(&item.line());
         }
     }
@@ -229,7 +238,7 @@ impl CheckReceipt {
         options: &CopyOptions,
         failed: &[Item],
     ) -> Result<Statement, String> {
-        let Self { signing, path, log, error } = self;
+        let Self { signing, path, top, log, error } = self;
         let said = |error: io::Error| error.to_string();
         if let Some(error) = error {
             return Err(said(error));
@@ -237,7 +246,10 @@ impl CheckReceipt {
         let mut file = log.into_inner().map_err(|error| said(error.into_error()))?;
         file.rewind().map_err(said)?;
         let mut draft = Draft::new(spool(&order.directory).map_err(said)?);
-        failed.iter().for_each(|item| draft.add(earlier(item.clone())));
+        for item in failed.iter().cloned().map(earlier) {
+            let path = if item.path.is_empty() { top.clone() } else { item.path };
+            draft.add(ReceiptItem { path, ..item });
+        }
         for line in BufReader::new(file).lines().skip(1) {
             let line = line.map_err(said)?;
             if !line.starts_with(Self::MARK) {

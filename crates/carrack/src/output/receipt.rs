@@ -157,9 +157,9 @@ impl CheckReceipt {
         Ok(Self { begun, draft: Draft::new(spool) })
     }
 
-    /// Takes what was found at a path.
-    pub fn found(&mut self, path: &[u8], finding: &CheckFinding) {
-        ReceiptItem::of_finding(path, finding).into_iter().for_each(|item| self.draft.add(item));
+    /// Takes what was found at a path; `name` is the last one of what was named at the destination.
+    pub fn found(&mut self, path: &[u8], name: &[u8], finding: &CheckFinding) {
+        ReceiptItem::of_finding(path, name, finding).into_iter().for_each(|item| self.draft.add(item));
     }
 
     /// Writes the receipt and signs it. `places` are what was compared, as it may be typed.

@@ -346,6 +346,28 @@ fn attributes_that_were_kept_are_in_the_receipt() {
     assert!(ran.stdout.contains("acl"), "{}", ran.stdout);
 }
 
+/// The directory that was named is no item of its own name: it may hold one that is called so.
+#[test]
+fn receipt_of_a_comparison_tells_the_top_from_what_is_in_it() {
+    let sandbox = Sandbox::new();
+    for (top, mode) in [("a", 0o700), ("b", 0o750)] {
+        sandbox.write(format!("{top}/b"), "the same");
+        fs::set_permissions(sandbox.path(top), Permissions::from_mode(mode)).unwrap();
+        File::open(sandbox.path(format!("{top}/b"))).unwrap().set_modified(UNIX_EPOCH).unwrap();
+    }
+    for to in ["b", "b/"] {
+        assert_eq!(sandbox.run(["check", "-cp", "--receipt", "r", "a", to]).code, DIFFERENCES);
+        let (items, statement) = read(&sandbox.path("r"));
+        assert_eq!([&item(&items, "")["outcome"], &item(&items, "b")["outcome"]], ["differs", "same"], "{to}");
+        assert_eq!(statement["items"], 2);
+        sandbox.ok(["verify", "r", "b"]);
+    }
+    // A file that was named has its name.
+    sandbox.ok(["check", "-c", "--receipt", "r", "a/b", "b/b"]);
+    assert_eq!(item(&read(&sandbox.path("r")).0, "b")["outcome"], "same");
+    sandbox.ok(["verify", "r"]);
+}
+
 #[test]
 fn receipt_of_a_comparison_claims_what_was_the_same() {
     let sandbox = Sandbox::new();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::Time;
 use carrack_core::limits;
 use carrack_core::location::Location;
-use carrack_core::path::split_name;
+use carrack_core::path::{bare, split_name};
 use carrack_core::plan::check::{CheckCounts, CheckDifferences, CheckFinding, CheckedFacts};
 use carrack_core::report::{Event, ItemKind, Side};
 use carrack_core::request::{Compare, CopyOptions, CopyRequest, EndOptions};
@@ -296,7 +296,7 @@ impl Checking<'_> {
 
     fn found(&mut self, path: &[u8], finding: &CheckFinding) {
         let name = self.name(path);
-        self.signing.found(if path.is_empty() { split_name(self.places[1].shown()).1 } else { path }, finding);
+        self.signing.found(path, split_name(bare(self.places[1].shown())).1, finding);
         match finding {
             CheckFinding::Same(facts) => {
                 self.run.done += 1;

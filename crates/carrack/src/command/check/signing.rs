@@ -38,9 +38,9 @@ impl CheckSigning {
         self.receipt.is_some()
     }
 
-    /// Takes what was found at a path.
-    pub fn found(&mut self, path: &[u8], finding: &CheckFinding) {
-        self.receipt.iter_mut().for_each(|receipt| receipt.found(path, finding));
+    /// Takes what was found at a path; `name` is the last one of what was named at the destination.
+    pub fn found(&mut self, path: &[u8], name: &[u8], finding: &CheckFinding) {
+        self.receipt.iter_mut().for_each(|receipt| receipt.found(path, name, finding));
     }
 
     /// Writes it, and gives the line and the object that say so.
@@ -66,7 +66,7 @@ impl CheckSigning {
         false
     }
 
-    pub fn found(&mut self, _: &[u8], _: &CheckFinding) {}
+    pub fn found(&mut self, _: &[u8], _: &[u8], _: &CheckFinding) {}
 
     pub fn finish(
         self,

@@ -167,6 +167,27 @@ fn check_goes_on_behind_the_last_path_after_kills_of_worker_service_and_node() {
 }
 
 #[test]
+fn check_of_one_file_leaves_a_receipt_that_names_it() {
+    let sandbox = Sandbox::new();
+    for side in ["lab", "archive"] {
+        sandbox.write(format!("{side}/deep/file"), "content");
+    }
+    let _service = Service::start(&sandbox, &[]);
+    add_endpoints(&sandbox, &[("lab", "lab"), ("archive", "archive")]);
+    let words = ["task", "submit", "--kind", "check", "--compare", "checksum", "--receipt", "--wait", "--timeout"];
+    let places = ["60s", "@lab:/deep/file", "@archive:/deep/file"];
+    let id = sandbox.ok(words.iter().chain(&places)).stdout.lines().next().unwrap().to_owned();
+    let statement = receipt(&sandbox, &id, &[]);
+    assert_eq!((&statement["items"], &statement["outcomes"]), (&1.into(), &json!({ "same": 1 })), "{statement:#}");
+    let said = fs::read_to_string(sandbox.path("r")).unwrap();
+    assert!(said.contains(r#"{"path":"file","kind":"file","outcome":"same","size":7,"blake3":""#), "{said}");
+    sandbox.ok(["receipt", "trust", "lab", "--of-service"]);
+    sandbox.ok(["verify", "r", "@archive:/deep/file"]);
+    sandbox.write("archive/deep/file", "changed");
+    sandbox.run(["verify", "r", "@archive:/deep/file"]).failed_with(27, &["1 changed"]);
+}
+
+#[test]
 fn timer_checks_each_time_it_runs() {
     let sandbox = Sandbox::new();
     sandbox.write("lab/x", "x");
