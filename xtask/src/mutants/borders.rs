@@ -231,8 +231,14 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     mutation(
         "a note sets any parameter",
         "crates/carrack/src/doctor/fix/mod.rs",
-        ["find(|setting| !is_ours(setting))", "find(|_| false)"],
+        ["find(|(name, _)| !is_ours(name))", "find(|_| false)"],
         "-p carrack --bin carrack doctor::fix::tests::note_that",
+    ),
+    mutation(
+        "transfers begin at a drained endpoint",
+        "crates/carrack-service/src/service/dispatcher.rs",
+        ["drained: drained.clone() })", "drained: None })"],
+        "-p carrack --test system service::operation::drained",
     ),
     mutation(
         "programs that a worker starts gain rights",

@@ -40,4 +40,31 @@ pub const MUTATIONS: &[Mutation] = &[
         ],
         CHECK,
     ),
+    mutation(
+        "a check that is asked for again takes over what was found before",
+        "crates/carrack-service/src/worker/history.rs",
+        ["pair.is_asked_again |= was_done", "pair.is_asked_again |= false"],
+        "-p carrack-service --lib worker::history",
+    ),
+    mutation(
+        "a check that compared nothing succeeds",
+        "crates/carrack-service/src/service/outcome.rs",
+        ["None if self.task.request.kind == TaskKind::Check => {", "None if false => {"],
+        "-p carrack-service --lib service::outcome",
+    ),
+    mutation(
+        "a check leaves out NFSv4 lists",
+        "crates/carrack-core/src/plan/check.rs",
+        [
+            "acl: self.kept.acls && (differs(AttributeKind::ACL) || differs(AttributeKind::NFS4_ACL)),\n            xattrs: (self.kept.has_xattrs() && differs(AttributeKind::EXTENDED))\n                || (self.kept.capabilities && differs(AttributeKind::CAPABILITIES)),\n            ..by_state",
+            "acl: self.kept.acls && differs(AttributeKind::ACL),\n            xattrs: (self.kept.has_xattrs() && differs(AttributeKind::EXTENDED))\n                || (self.kept.capabilities && differs(AttributeKind::CAPABILITIES)),\n            ..by_state",
+        ],
+        "-p carrack-core --lib plan::check",
+    ),
+    mutation(
+        "a receipt of a check forgets what was found before a kill",
+        "crates/carrack-service/src/worker/receipts.rs",
+        ["let cut = file.set_len(kept)", "let cut = file.set_len(0)"],
+        "-p carrack --test system service::checks::check_goes_on",
+    ),
 ];
