@@ -144,6 +144,8 @@ pub struct CopyOptions {
     pub references: Option<ReferenceDirectories>,
     /// Files and links that have been copied, verified and synced are deleted at their source.
     pub remove_sources: bool,
+    /// Whoever asks deletes the sources once they are copied: source and target may not be one.
+    pub moves: bool,
     /// Nothing is copied or deleted unless each source is a directory where a mounted file system begins.
     pub require_mount: bool,
     /// Digests that files must have, by paths relative to the destination: one that has another gets no name there.
@@ -201,6 +203,7 @@ impl Default for CopyOptions {
             backup: None,
             references: None,
             remove_sources: false,
+            moves: false,
             require_mount: false,
             expected: ExpectedDigests::default(),
         }

@@ -16,7 +16,7 @@ words! {
         Copied "copied" "it was copied, and got its name"
         Same "same" "the destination had it already, as far as was compared"
         Kept "kept" "what stood at its name was left alone, as asked"
-        Failed "failed" "it was not copied: the item says why"
+        Failed "failed" "it was not copied, or could not be read: the item says why"
         Deleted "deleted" "only the destination had it, and it was deleted"
         Changed "changed" "it was copied, and something else stood there when the receipt was made"
         Differs "differs" "both places have something there, and the two differ: the item says in what"

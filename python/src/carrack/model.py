@@ -139,7 +139,7 @@ class EndpointLimits(TypedDict, total=False):
     """What an endpoint allows. What is left out is not limited."""
 
     drained: str | None
-    """Why no transfer begins there at present, in words for whoever waits; what runs goes on to its end."""
+    """Why no transfer begins there at present, in words for whoever waits; attempts that run go on to their end."""
     rate: int | None
     """Bytes a second of each transfer."""
     streams: int | None

@@ -212,7 +212,11 @@ pub(super) const HOUSE: &[Folder] = &[
     Folder {
         name: "carrack-service",
         module: "identity",
-        floors: &[&["request"], &["link", "password", "rules", "seal", "token"], &["digest", "scope_path", "slow"]],
+        floors: &[
+            &["request"],
+            &["link", "password", "rules", "seal", "token"],
+            &["digest", "scope_path", "slow", "targets"],
+        ],
     },
     Folder {
         name: "carrack-service",

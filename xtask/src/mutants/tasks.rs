@@ -183,4 +183,28 @@ pub const MUTATIONS: &[Mutation] = &[
         ["workers.saturating_sub(view.rules.reserve())", "workers.saturating_sub(view.rules.reserve() / 1000)"],
         "-p carrack-service --lib schedule::plan_tests::",
     ),
+    mutation(
+        "a move of two hosts that have one disk deletes the only copy",
+        "crates/carrack-engine/src/copy/resolve.rs",
+        ["} else if request.options.remove_sources || request.options.moves {", "} else if false {"],
+        "-p carrack --test system mounts::only_copy",
+    ),
+    mutation(
+        "a run goes on at a host whose disk is not mounted",
+        "crates/carrack-engine/src/copy/session.rs",
+        ["if let Some(plan) = &self.plan {", "if let Some(plan) = self.plan.as_ref().filter(|_| false) {"],
+        "-p carrack --test system mounts::run_goes_on",
+    ),
+    mutation(
+        "a source is deleted whose copy has failed since it was done",
+        "crates/carrack-service/src/journal/items.rs",
+        ["failed.append(&mut under_way)", "under_way.clear()"],
+        "-p carrack-service --lib journal::tests::what_failed_last",
+    ),
+    mutation(
+        "pairs of a move may replace what each other has brought",
+        "crates/carrack-service/src/identity/targets.rs",
+        ["kind == TaskKind::Move || held", "held"],
+        "-p carrack-service --lib identity::targets",
+    ),
 ];

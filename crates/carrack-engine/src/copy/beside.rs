@@ -1,7 +1,7 @@
 //! Whether a source and its target may be one, or lie in each other, beside what their paths and inodes say.
 
 use carrack_core::path::within;
-use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::CopyOptions;
 use carrack_core::selection::place;
 use carrack_core::wire::control::{PathFacts, SourceSpec};
@@ -11,12 +11,14 @@ use crate::error::failure;
 /// Two hosts may have mounted one directory: what is the same there is the only one, and is not deleted.
 ///
 /// # Errors
-/// That it may be so, of a copy that deletes its sources.
+/// That it may be so, of a copy that deletes its sources, or whose sources are deleted afterwards.
 pub fn check_not_one(options: &CopyOptions, facts: &PathFacts, at_target: &PathFacts) -> Result<(), Failure> {
-    let is_directory = facts.kind == Some(ItemKind::Directory);
-    let is_one = is_directory && facts.file_system.is_some() && facts.file_system == at_target.file_system;
-    if options.remove_sources && is_one && facts.inode == at_target.inode {
-        let why = "source and target may be one directory, mounted at both hosts: nothing was copied or deleted";
+    let is_known = facts.kind.is_some() && facts.inode != 0 && facts.file_system.is_some();
+    let is_one =
+        (facts.kind, facts.file_system, facts.inode) == (at_target.kind, at_target.file_system, at_target.inode);
+    if (options.remove_sources || options.moves) && is_known && is_one {
+        let why = "source and target may be one, on a file system that is mounted at both hosts: nothing was copied or \
+                   deleted";
         return Err(failure(ErrorCode::SameFile, Side::Command, why));
     }
     Ok(())

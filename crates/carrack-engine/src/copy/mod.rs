@@ -10,6 +10,7 @@ mod dry_run;
 mod ends;
 mod events;
 mod fit;
+mod ground;
 mod handle;
 mod held_back;
 mod here;

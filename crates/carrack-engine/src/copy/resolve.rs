@@ -126,6 +126,13 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
     plan.file_systems = [first, Some(&there)].map(|facts| facts?.file_system);
     if ends.source.shares_kernel(&ends.destination) {
         check_not_itself(request, ends, (inbox, note), &source_facts, &there, &plan)?;
+    } else if request.options.remove_sources || request.options.moves {
+        let targets: Vec<_> = plan.sources.iter().map(|source| target_of(request, &there, &plan, source)).collect();
+        let at_targets = standing(&targets, &mut ends.destination, inbox, note)?;
+        for ((location, facts), at_target) in request.sources.iter().zip(&source_facts).zip(&at_targets) {
+            let found = facts.as_ref().map_or(Ok(()), |facts| check_not_one(&request.options, facts, at_target));
+            found.map_err(|why| why.at_end(location.to_string()))?;
+        }
     }
     Ok(plan)
 }
@@ -184,7 +191,7 @@ fn paths(locations: &[Location]) -> Vec<Vec<u8>> {
 }
 
 /// Asks an end what the paths of locations are; `None` for locations without one.
-fn inspect(
+pub(super) fn inspect(
     locations: &[Location],
     end: &mut End,
     inbox: &mut Inbox,
@@ -203,27 +210,6 @@ fn inspect(
     }
     let mut facts = facts.into_iter();
     Ok(locations.iter().map(|location| location.path().and_then(|_| facts.next())).collect())
-}
-
-/// Refuses sources at which no file system is mounted, where one was required to be. Before each session: it may have
-/// gone since the one before.
-///
-/// # Errors
-/// That one is none; as [`resolve`].
-pub fn check_mounted(request: &CopyRequest, end: &mut End, inbox: &mut Inbox, note: &Note) -> Result<(), Failure> {
-    if !request.options.require_mount {
-        return Ok(());
-    }
-    let facts = inspect(&request.sources, end, inbox, note)?;
-    let is_mounted = |facts: &Option<PathFacts>| facts.as_ref().is_some_and(|facts| facts.is_mount_top);
-    match request.sources.iter().zip(&facts).find(|(_, facts)| !is_mounted(facts)) {
-        Some((location, _)) => {
-            let why = "no file system is mounted there, so nothing was copied or deleted";
-            let missing = failure(ErrorCode::NotFound, Side::Source, why).for_reason(Reason::NotMounted);
-            Err(missing.at_end(location.to_string()))
-        }
-        None => Ok(()),
-    }
 }
 
 fn block_bytes(request: &CopyRequest, tuning: &Tuning, facts: &[Option<PathFacts>]) -> u32 {
@@ -410,6 +396,15 @@ fn join_typed(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Where a source goes.
+fn target_of(request: &CopyRequest, there: &PathFacts, plan: &Plan, source: &SourceSpec) -> Vec<u8> {
+    let becomes_destination = plan.directory != request.destination.path().unwrap_or_default();
+    match becomes_destination {
+        true => there.resolved.clone(),
+        false => join_typed(&there.resolved, &source.target),
+    }
+}
+
 /// Refuses to copy something onto or into itself, of ends on one host, also if one of them sees other mounts (a
 /// container, a service with a file system of its own).
 fn check_not_itself(
@@ -423,15 +418,11 @@ fn check_not_itself(
     // A node tells paths below its root, wherever that is: of two ends with other roots, what a directory
     // is says more than its path.
     let same_paths = ends.source.shares_host(&ends.destination) && ends.source.has_paths_of(&ends.destination);
-    let becomes_destination = plan.directory != request.destination.path().unwrap_or_default();
-    let target_of = |source: &SourceSpec| match becomes_destination {
-        true => there.resolved.clone(),
-        false => join_typed(&there.resolved, &source.target),
-    };
     let slashes = there.resolved.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
     let above = slashes.map(|index| there.resolved[..index].to_vec());
     let mut asked = [b"/".to_vec()].into_iter().chain(above).chain([there.resolved.clone()]).collect::<Vec<_>>();
     let steps = asked.len();
+    let target_of = |source| target_of(request, there, plan, source);
     let targets = plan.sources.iter().map(target_of).collect::<Vec<_>>();
     // In one question: of a node far away each costs a round trip.
     asked.extend_from_slice(&targets);

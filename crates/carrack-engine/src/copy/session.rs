@@ -14,8 +14,9 @@ use super::Copying;
 use super::connect::{Connecting, Link};
 use super::ends::{Ends, name_end};
 use super::fit::fit;
+use super::ground::{check_mounted, check_same_disks};
 use super::known::Known;
-use super::resolve::{Plan, check_mounted, resolve};
+use super::resolve::{Plan, resolve};
 use super::streams::Streams;
 use super::tune::Tune;
 use crate::end::{End, EndId, Inbox};
@@ -95,6 +96,10 @@ impl Copying<'_> {
 
     fn run_with(&mut self, ends: &mut Ends) -> Result<(), Failure> {
         check_mounted(self.request, &mut ends.source, &mut self.inbox, &self.note)?;
+        // The plan stays: a later session asks once more.
+        if let Some(plan) = &self.plan {
+            check_same_disks(self.request, ends, (&mut self.inbox, &self.note), plan)?;
+        }
         let plan = match self.plan.take() {
             Some(plan) => plan,
             None => {

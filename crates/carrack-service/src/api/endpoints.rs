@@ -430,7 +430,7 @@ fn check_rest(limits: &EndpointLimits, description: &str, users: &[String]) -> D
     if limits
         .drained
         .as_ref()
-        .is_some_and(|why| !(1..=TEXT_MAX).contains(&why.trim().len()) || why.contains(char::is_control))
+        .is_some_and(|why| why.trim().is_empty() || why.len() > TEXT_MAX || why.contains(char::is_control))
     {
         return Err(ApiError::malformed(format!("limits: drained: the reason, in a line of at most {TEXT_MAX} bytes")));
     }

@@ -9,6 +9,7 @@ mod rules;
 mod scope_path;
 mod seal;
 mod slow;
+mod targets;
 mod token;
 
 pub use link::{LINK_LIFETIME, LoginLinks};

@@ -8,6 +8,7 @@ use carrack_core::options::{check_label, parse_priority};
 use carrack_core::path::display_bytes;
 use carrack_core::reference::{ReferenceDirectories, below_root};
 
+use super::targets::clash;
 use super::{Action, Caller, Decision, Object, Place, ScopePath, Verdict, may};
 use crate::model::{Endpoint, NewTask, Pair, TaskKind, Verb};
 
@@ -210,6 +211,15 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
              copied"
                 .to_owned(),
         );
+    }
+    if let Some(([one, other], target)) = clash(request.kind, &request.pairs) {
+        let of = |number: usize| request.pairs.get(number).map_or("", |pair| pair.source.as_str());
+        return wrong(format!(
+            "pairs: {:?} and {:?} may both become {target}, and the second would replace the first: give each a \
+             destination of its own",
+            of(one),
+            of(other)
+        ));
     }
     for pair in &request.pairs {
         match (&pair.destination, request.kind) {

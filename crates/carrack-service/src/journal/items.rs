@@ -1,5 +1,6 @@
 //! The items of a task, page by page: in bounded memory, whatever their number.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -108,6 +109,34 @@ pub fn items(
         }
     }
     Ok(page)
+}
+
+/// Paths of a pair that a pass which came to its end could not copy, and that none has copied since. What was told of
+/// them before counts no more: what stood at the destination may have been altered.
+///
+/// # Errors
+/// If a journal cannot be read.
+pub fn failed_last(directory: &Path, pair: u32) -> Result<BTreeSet<Vec<u8>>, JournalError> {
+    let mut reader = Reader::open(directory).without(Withdrawn::load(directory)?);
+    let (mut failed, mut under_way) = (BTreeSet::new(), BTreeSet::new());
+    while let Some(record) = reader.next_record()? {
+        match record {
+            Record::Item(item) if item.pair == pair && item.state == ItemState::Failed => {
+                under_way.insert(item.path);
+            }
+            Record::Item(item) if item.pair == pair && item.state == ItemState::Done => {
+                failed.remove(&item.path);
+                under_way.remove(&item.path);
+            }
+            // A source that could not be deleted was copied.
+            Record::PairEnded(end) if end.pair == pair && end.of_sources => under_way.clear(),
+            Record::PairEnded(end) if end.pair == pair => failed.append(&mut under_way),
+            // What a pass that was broken off could not copy is tried again.
+            Record::Began { .. } => under_way.clear(),
+            _ => {}
+        }
+    }
+    Ok(failed)
 }
 
 /// Hands out all items, as [`items`] does.

@@ -21,7 +21,7 @@ mod writer;
 pub use error::JournalError;
 pub use format::{FAILED, JOURNAL, receipt_path};
 pub use index::{ItemIndex, ItemQuery, ItemWindow};
-pub use items::{Cursor, ItemFilter, ItemPage, each_item, items};
+pub use items::{Cursor, ItemFilter, ItemPage, each_item, failed_last, items};
 pub use reader::Reader;
 pub use record::{AttemptEnd, CheckMark, EndCounts, EndKind, Item, PairEnd, Record, Sample};
 pub use withdrawn::Withdrawn;

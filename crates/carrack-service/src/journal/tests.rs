@@ -470,3 +470,33 @@ fn journal_passes_over_what_was_withdrawn() {
     fs::write(path.join("withdrawn"), "item x\n").unwrap();
     assert!(items(path, &ItemFilter::default(), None, 10).is_err());
 }
+
+#[test]
+fn what_failed_last_is_known_whatever_was_told_of_it_before() {
+    let (time, progress) = (Moment(1), Progress::default());
+    let began = |fence| Record::Began { fence, time, process: 1, program: String::new() };
+    let of = |name: &[u8], state| Record::Item(item(name, state));
+    let end = |of_sources| {
+        Record::PairEnded(PairEnd { pair: 0, of_sources, of_look: false, time, progress: progress.clone() })
+    };
+    let (done, failed) = (ItemState::Done, ItemState::Failed);
+    let told = |records: &[Record]| {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path(), records);
+        let names = failed_last(directory.path(), 0).unwrap().into_iter();
+        names.map(|name| String::from_utf8(name).unwrap()).collect::<Vec<_>>().join(" ")
+    };
+    // It was copied, then altered, and could not be sent again.
+    let altered = [began(1), of(b"a", done), of(b"b", done), began(2), of(b"a", failed), of(b"b", done), end(false)];
+    assert_eq!(told(&altered), "a");
+    assert_eq!(told(&[&altered[..], &[began(3)]].concat()), "a");
+    assert_eq!(told(&[&altered[..], &[began(3), of(b"a", done)]].concat()), "");
+    // A pass that tells both, in either order.
+    assert_eq!(told(&[began(1), of(b"a", failed), of(b"a", done), end(false)]), "");
+    assert_eq!(told(&[began(1), of(b"a", done), of(b"a", failed), end(false)]), "a");
+    // One that was broken off, and a source that could not be deleted.
+    assert_eq!(told(&[began(1), of(b"a", failed), began(2), of(b"b", done), end(false)]), "");
+    assert_eq!(told(&[began(1), of(b"a", done), end(false), of(b"a", failed), end(true)]), "");
+    let of_other = Record::Item(Item { pair: 1, ..item(b"a", failed) });
+    assert_eq!(told(&[began(1), of_other, end(false)]), "");
+}

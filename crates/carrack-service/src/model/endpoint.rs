@@ -154,7 +154,7 @@ pub struct EndpointLimits {
     pub rate: Option<u64>,
     /// Rates by hour of the service's local time; outside all of them `rate` holds.
     pub timetable: Vec<RateWindow>,
-    /// Why no transfer begins there at present, in words for whoever waits; what runs goes on to its end.
+    /// Why no transfer begins there at present, in words for whoever waits; attempts that run go on to their end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drained: Option<String>,
 }

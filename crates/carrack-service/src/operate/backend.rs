@@ -99,8 +99,7 @@ impl Backend for Whole {
     }
 
     fn next_run(&self, timer: &Timer, now: Moment) -> Result<Option<Moment>, String> {
-        let next = timer::next_after(&timer.schedule, timer.made, now).map_err(|error| error.to_string())?;
-        Ok(next.map(|next| timer::put_off(timer, next)))
+        timer::run_after(timer, now).map_err(|error| error.to_string())
     }
 
     fn items(

@@ -172,7 +172,7 @@ fn hint(cause: BlockedCause) -> Option<String> {
         BlockedCause::Confirm => "look at what the task would move or delete, then resume or cancel it",
         BlockedCause::Retry => "test the endpoints; cancel the task if they do not come back",
         BlockedCause::Timetable => "whoever owns the endpoint can change its timetable",
-        BlockedCause::Drained => "it ends with: carrack endpoint edit NAME --undrain",
+        BlockedCause::Drained => "whoever owns the endpoint ends that: carrack endpoint edit NAME --undrain",
         BlockedCause::Turn | BlockedCause::Maintenance => return None,
     };
     Some(hint.to_owned())

@@ -172,12 +172,13 @@ impl<'a> Room<'a> {
         {
             return timed(BlockedCause::Retry, "the last attempt failed".to_owned(), retry_in);
         }
+        // First what no time ends.
+        let drained = endpoints(entry).into_iter().find_map(|endpoint| Some((endpoint, self.drained(endpoint)?)));
+        if let Some((endpoint, why)) = drained {
+            let (cause, why) = (BlockedCause::Drained, format!("endpoint {endpoint} takes no new transfers: {why}"));
+            return Some(Obstacle { cause, why, next_try: None, taken: Taken::Nothing });
+        }
         for endpoint in endpoints(entry) {
-            if let Some(why) = self.view.endpoints.get(endpoint).and_then(|state| state.drained.as_ref()) {
-                let (cause, why) =
-                    (BlockedCause::Drained, format!("endpoint {endpoint} takes no new transfers: {why}"));
-                return Some(Obstacle { cause, why, next_try: None, taken: Taken::Nothing });
-            }
             if let Some(closed) = self.view.endpoints.get(endpoint).and_then(|state| state.closed_for) {
                 let why = format!("the timetable of endpoint {endpoint} lets no transfer begin at this hour");
                 return timed(BlockedCause::Timetable, why, closed);
@@ -194,6 +195,10 @@ impl<'a> Room<'a> {
             }
         }
         None
+    }
+
+    fn drained(&self, endpoint: &str) -> Option<&str> {
+        self.view.endpoints.get(endpoint)?.drained.as_deref()
     }
 
     fn no_room(&self, entry: &Entry, running: u32) -> Option<Obstacle> {
@@ -277,7 +282,10 @@ impl<'a> Room<'a> {
         holders: &[&'b Entry],
         leaving: &BTreeSet<&str>,
     ) -> Option<(&'b Entry, usize)> {
-        let staying = || holders.iter().filter(|holder| !leaving.contains(holder.id.as_str()));
+        // What would not begin again is brought to its end.
+        let is_drained = |holder: &Entry| endpoints(holder).iter().any(|endpoint| self.drained(endpoint).is_some());
+        let stays = |holder: &&&Entry| !leaving.contains(holder.id.as_str()) && !is_drained(holder);
+        let staying = || holders.iter().filter(stays);
         let mut held: BTreeMap<&str, usize> = BTreeMap::new();
         staying().for_each(|holder| *held.entry(holder.owner.as_str()).or_default() += 1);
         let candidates = staying().filter_map(|holder| {

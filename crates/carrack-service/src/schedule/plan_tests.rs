@@ -140,6 +140,21 @@ fn plan_owner_of_most_gives_way_where_the_reserve_is_used_up() {
 }
 
 #[test]
+fn plan_what_runs_at_a_drained_endpoint_gives_no_way() {
+    let mut scene = Scene::new(4);
+    scene.runs("a1", "ann", ("@x", "@y"), SECOND * 900);
+    scene.runs("a2", "ann", ("@x", "@y"), SECOND * 30);
+    scene.runs("b1", "bob", ("@p", "@q"), SECOND * 20);
+    scene.runs("c1", "cid", ("@p", "@q"), SECOND * 20);
+    scene.waits("d1", "dan", ("@p", "@q"));
+    assert_eq!(gave_way(&scene.plan()), ["a2"]);
+    // It would not begin again.
+    let drained = EndpointState { drained: Some("new disks".to_owned()), ..EndpointState::default() };
+    scene.endpoints.insert("y".to_owned(), drained);
+    assert_eq!(gave_way(&scene.plan()), [""; 0]);
+}
+
+#[test]
 fn plan_endpoint_limit_holds_and_a_holder_of_two_gives_one_back() {
     let mut scene = Scene::new(16);
     scene.limit("y", 2);
@@ -222,6 +237,12 @@ fn plan_lets_nothing_begin_at_a_drained_endpoint_and_says_why() {
     let waits = place(&plan, "to");
     assert_eq!((waits.cause, waits.starts_in), (BlockedCause::Drained, None));
     assert_eq!(waits.why, "endpoint x takes no new transfers: new disks");
+    // No time ends that, whatever the other endpoint's timetable says.
+    let closed = EndpointState { closed_for: Some(SECOND), ..EndpointState::default() };
+    scene.endpoints.insert("a".to_owned(), closed);
+    scene.waits("both", "ann", ("@a", "@x"));
+    let plan = scene.plan();
+    assert_eq!((place(&plan, "both").cause, place(&plan, "both").starts_in), (BlockedCause::Drained, None));
 }
 
 #[test]

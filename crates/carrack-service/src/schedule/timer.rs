@@ -170,7 +170,7 @@ pub fn put_off(timer: &Timer, due: Moment) -> Moment {
 ///
 /// # Errors
 /// Where the schedule cannot be read.
-fn run_after(timer: &Timer, after: Moment) -> Result<Option<Moment>, ScheduleError> {
+pub fn run_after(timer: &Timer, after: Moment) -> Result<Option<Moment>, ScheduleError> {
     let jitter = micros(timer.schedule.jitter_seconds.unwrap_or(0));
     let from = after.0.saturating_sub(jitter).max(timer.made.0.saturating_sub(1)).min(after.0);
     let mut row = next_after(&timer.schedule, timer.made, Moment(from))?;

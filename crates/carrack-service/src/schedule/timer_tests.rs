@@ -146,6 +146,9 @@ fn timer_that_runs_beside_its_schedule_keeps_the_run_that_waits() {
             };
             assert_eq!(told(now), Some(if waiting > now { waiting } else { next }));
             assert_eq!(told(later), Some(next));
+            // Whoever resumes a timer gets the run that waits, too.
+            let resumed = |now| run_after(&base, now).unwrap();
+            assert_eq!((resumed(now), resumed(later)), (Some(if waiting > now { waiting } else { next }), Some(next)));
         }
     }
     // What has come at once, and was not put off, does not come again.

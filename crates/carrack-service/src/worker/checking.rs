@@ -102,6 +102,7 @@ pub fn check(
     }
     attempt.note_reached();
     attempt.teller.end_pass(false);
+    CheckReceipt::forget(attempt.order, pair);
     Ok(())
 }
 

@@ -122,6 +122,7 @@ pub fn copy(
 impl Copying<'_, '_> {
     fn pass(&mut self, source: &OpenEnd, destination: &OpenEnd) -> Result<Report, Failure> {
         let mut options = copy_options(self.attempt.order)?;
+        options.moves = self.attempt.order.kind == TaskKind::Move;
         let failed = std::mem::take(&mut self.history.failed);
         let again = self.again;
         options.only = if again { Some(selected(&failed)) } else { self.wanted() };

@@ -139,7 +139,6 @@ impl PairReceipt {
 /// that was broken off can go on with it.
 pub struct CheckReceipt {
     signing: Signing,
-    path: PathBuf,
     /// What the top is called, where that is a file: the last name of its place at the destination.
     top: Vec<u8>,
     /// A line when it began, a line for each item, and one wherever it was kept how far the check has come.
@@ -162,7 +161,7 @@ impl CheckReceipt {
         let opened = fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
         let mut log = BufWriter::new(opened.map_err(|error| error.to_string())?);
         let error = writeln!(log, "{}", signing.began).err();
-        Ok(Some(Self { top: Self::top(order, &signing), signing, path, log, error }))
+        Ok(Some(Self { top: Self::top(order, &signing), signing, log, error }))
     }
 
     fn top(order: &Order, signing: &Signing) -> Vec<u8> {
@@ -203,7 +202,7 @@ impl CheckReceipt {
         let mut file = lines.into_inner();
         let cut = file.set_len(kept).and_then(|()| file.seek(SeekFrom::End(0)));
         cut.map_err(|error| error.to_string())?;
-        Ok(Some(Self { top: Self::top(order, &signing), signing, path, log: BufWriter::new(file), error: None }))
+        Ok(Some(Self { top: Self::top(order, &signing), signing, log: BufWriter::new(file), error: None }))
     }
 
     /// Takes what was found at a path.
@@ -238,7 +237,7 @@ impl CheckReceipt {
         options: &CopyOptions,
         failed: &[Item],
     ) -> Result<Statement, String> {
-        let Self { signing, path, top, log, error } = self;
+        let Self { signing, top, log, error } = self;
         let said = |error: io::Error| error.to_string();
         if let Some(error) = error {
             return Err(said(error));
@@ -260,10 +259,13 @@ impl CheckReceipt {
         for (host, name) in statement.hosts.iter_mut().zip(signing.hosts(order)) {
             host.name = name.unwrap_or_else(|| std::mem::take(&mut host.name));
         }
-        let made = signing.publish(|key, out| draft.write(None, statement, key, out))?;
-        // It holds nothing that the receipt does not.
-        let _ = fs::remove_file(path);
-        Ok(made)
+        signing.publish(|key, out| draft.write(None, statement, key, out))
+    }
+
+    /// What was found is not needed any more: the check has come to its end.
+    pub fn forget(order: &Order, pair: u32) {
+        // Nobody reads it, and the task's directory goes with the task.
+        let _ = fs::remove_file(Self::path(order, pair));
     }
 }
 

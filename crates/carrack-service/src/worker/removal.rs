@@ -16,7 +16,7 @@ use super::attempt::Attempt;
 use super::ends::{OpenEnd, copy_options};
 use super::history::Rest;
 use super::places::{below, is_contents, open, path_of, source_path};
-use crate::journal::{Item, ItemFilter, JournalError, each_item};
+use crate::journal::{Item, ItemFilter, JournalError, each_item, failed_last};
 use crate::model::{EventKind, ItemState, Progress};
 
 /// Connections by which sources are deleted: each answer takes a round trip.
@@ -136,6 +136,8 @@ pub fn delete_sources(
     let (sender, items) = sync_channel(WAITING);
     let (items, lost) = (Mutex::new(items), Mutex::new(None));
     let files = copy_options(attempt.order)?.filters.files;
+    let failed = failed_last(&attempt.order.directory, pair)
+        .map_err(|error| Failure::new(ErrorCode::InputOutput, Side::Command, error.to_string()))?;
     let lanes = Lanes { attempt, pair, source, destination, to_file, times_lost, files, items, lost };
     let filter = ItemFilter { states: vec![ItemState::Done], pair: Some(pair) };
     let fed = std::thread::scope(|scope| {
@@ -148,6 +150,9 @@ pub fn delete_sources(
             }
         }
         let fed = each_item(&attempt.order.directory, &filter, |item| {
+            if failed.contains(&item.path) {
+                return Ok(());
+            }
             // Nobody takes it: all threads have given up.
             sender.send(item).map_err(|_| Fed::Lost)
         });

@@ -66,7 +66,7 @@ const DRAIN: Value<String> = Value::new(
     "drain",
     "REASON",
     |text| Ok(text.to_owned()),
-    "No transfer begins there from now on; what runs goes on. Whoever waits is told the reason",
+    "No transfer begins there from now on; attempts that run go on. Whoever waits is told the reason",
 );
 const UNDRAIN: Switch = Switch::new("undrain", "Transfers begin there again");
 const VERIFY: Value<Verify> = Value::word("verify", "HOW", Verify::ALL, "What tasks do that do not say it");

@@ -66,8 +66,9 @@ pub fn run(flags: &Flags, list: &[u8], locations: &Positional, short: Digests) -
         path => Box::new(BufReader::new(File::open(std::ffi::OsStr::from_bytes(path)).map_err(unread)?)),
     };
     let mut run = VerbRun::new("sum", flags)?;
-    let (mut refused, mut counts, mut names_any) = (None, [0_u64; 3], false);
+    let (mut refused, mut counts, mut is_read, mut names_any) = (None, [0_u64; 3], false, false);
     run.each(&places, |run, files, place| {
+        is_read = true;
         for number in 1.. {
             let listed = match next(&mut *input).map_err(unread) {
                 Ok(None) => break,
@@ -96,7 +97,8 @@ pub fn run(flags: &Flags, list: &[u8], locations: &Positional, short: Digests) -
         return Err(refused);
     }
     let [same, different, missing] = counts;
-    if !names_any {
+    // A place that was not reached has been told, and the list was not looked at.
+    if is_read && !names_any {
         return Err(CommandError::usage(format!("{} names no file: nothing was compared", display_bytes(list))));
     }
     if !run.quiet && !run.json {

@@ -438,6 +438,16 @@ fn repair_sends_what_differs_and_deletes_nothing() {
     let (found, _) = check(&sandbox, &["-cp", "one", "two"]);
     assert_eq!(found.into_values().collect::<Vec<_>>(), [('*', "mode".to_owned())]);
     ["one", "two"].iter().for_each(|name| fs::remove_dir_all(sandbox.path(name)).unwrap());
+    // What is left beside what was repaired counts.
+    for name in ["one", "two"] {
+        sandbox.write(format!("{name}/f"), name);
+        sandbox.write(format!("{name}/linked"), "");
+    }
+    fs::hard_link(sandbox.path("one/linked"), sandbox.path("one/too")).unwrap();
+    sandbox.write("two/too", "");
+    let words = ["not repaired: hard links of 1 item", "repaired: 1 item", "still different: 1 item"];
+    sandbox.run(["check", "-cH", "--repair", "one", "two"]).failed_with(DIFFERENCES, &words);
+    ["one", "two"].iter().for_each(|name| fs::remove_dir_all(sandbox.path(name)).unwrap());
     sandbox.write("one/a", "newer");
     sandbox.write("two/a", "old");
     sandbox.write("two/b", "stays");
@@ -458,6 +468,7 @@ fn sum_compares_a_list_with_files_wherever_they_are() {
         sandbox.write(format!("root/{name}"), content);
     }
     let node = Node::start(&sandbox, "root", &[]);
+    let (gone, token) = (node.at("d"), node.token());
     let lists = [("blake3", "list"), ("xxh128", "list-x"), ("adler32", "list-a"), ("blake3,crc32c", "list-tagged")];
     for (digest, list) in lists {
         fs::write(sandbox.path(list), sandbox.ok(["sum", "--digest", digest, "--relative", "root/d"]).stdout).unwrap();
@@ -486,6 +497,9 @@ fn sum_compares_a_list_with_files_wherever_they_are() {
     sandbox.run(["sum", "-c", "typed"]).failed_with(11, &["root/d: is no file"]);
     fs::write(sandbox.path("typed"), "\nno digest\n").unwrap();
     sandbox.run(["sum", "-c", "typed"]).failed_with(2, &["line 2 of typed", "is no line of b3sum"]);
+    drop(node);
+    let ran = sandbox.run(["sum", "-c", "list", &gone, &token]);
+    assert!(ran.code != 2 && ran.code != 0 && ran.stderr.contains("127.0.0.1"), "{}: {}", ran.code, ran.stderr);
     fs::write(sandbox.path("typed"), "\n").unwrap();
     sandbox.run(["sum", "-c", "typed"]).failed_with(2, &["typed names no file", "nothing was compared"]);
     sandbox.run(["sum", "-c", "absent"]).failed_with(11, &["cannot read the list", "absent"]);

@@ -47,6 +47,7 @@ mod limits;
 mod link;
 mod load;
 mod metadata;
+mod mounts;
 mod names;
 mod net;
 mod net_path;

@@ -136,16 +136,20 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let Some(repair) = Some(repair).filter(|repair| !repair.paths.is_empty()) else {
         return checking.finish(&first, first.differences(), json!({}));
     };
+    let left_out = repair.left_out();
     let asked = checking.repair(repair.paths)?;
+    // What was left out, and is looked at once more, is counted once.
+    checking.wanted = Some(RepairList::default());
     let report = checking.compare(&asked);
     let second = checking.passed(report)?;
-    // What only the destination has is there as before, and so is the directory itself.
-    let still = second.differing + second.only_source + u64::from(repair.has_top);
+    let again = checking.wanted.take().map_or(0, |again| again.links + u64::from(again.has_top));
+    // What only the destination has is there as before.
+    let still = second.differing + second.only_source + left_out.saturating_sub(again);
     let (left, repaired) =
         (still + first.only_destination, (first.differing + first.only_source).saturating_sub(still));
     if !checking.run.quiet {
         say(&format!("repaired: {}", format::counted(repaired, "item", "items")));
-        if repair.is_cut {
+        if repair.cut > 0 {
             say("note: more differs than can be repaired at once: run the same command again");
         }
         say(&format!("still different: {}", format::counted(left, "item", "items")));
@@ -203,8 +207,8 @@ struct RepairList {
     links: u64,
     /// The directory itself that was named differs: no path below it names that.
     has_top: bool,
-    /// There is more.
-    is_cut: bool,
+    /// More than can be repaired at once.
+    cut: u64,
 }
 
 impl RepairList {
@@ -217,11 +221,18 @@ impl RepairList {
             self.links += 1;
             return;
         }
-        self.is_cut |= self.paths.len() >= limits::SELECTED_PATHS || self.bytes + path.len() > limits::SELECTED_BYTES;
-        if !self.is_cut {
-            self.bytes += path.len();
-            self.paths.push(path.to_vec());
+        let is_full = self.paths.len() >= limits::SELECTED_PATHS || self.bytes + path.len() > limits::SELECTED_BYTES;
+        if self.cut > 0 || is_full {
+            self.cut += 1;
+            return;
         }
+        self.bytes += path.len();
+        self.paths.push(path.to_vec());
+    }
+
+    /// Items that differ and are not copied.
+    fn left_out(&self) -> u64 {
+        self.links + self.cut + u64::from(self.has_top)
     }
 }
 

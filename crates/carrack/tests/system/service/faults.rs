@@ -18,7 +18,7 @@ fn copies(sandbox: &Sandbox, from: &str, times: usize, more: &[&str]) {
 }
 
 #[test]
-fn directory_where_files_are_not_what_they_should_be_is_named_and_its_endpoint_fails_its_test() {
+fn directory_where_files_are_not_what_they_should_be_is_named_and_the_test_of_its_endpoint_says_so() {
     let sandbox = Sandbox::new();
     for directory in ["good", "bad"] {
         sandbox.write(format!("lab/{directory}/file"), "x");
