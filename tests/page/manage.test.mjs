@@ -138,6 +138,35 @@ test("user is added, let in by a link, made a viewer and shut out", () => visit(
   });
 }));
 
+test("session that is renewed while something is read goes on", () => visit(world, {}, async (page, guard) => {
+  world.addUser("eve");
+  await page.goto(`${world.origin}/#/access`);
+  await page.getByLabel("User").fill("eve");
+  await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await button(page, "Log in").click();
+  await button(page, "Change password").click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel(/^Current password/).fill(PASSWORD);
+  await form.getByLabel(/^New password/).fill("another horse battery");
+  guard.expect(/^401 /);
+  // The answer comes late: meanwhile the old session is known no more, and the page asks in it.
+  const refusal = { status: 401, code: "unauthenticated", detail: "nobody is known by it", hints: [] };
+  await page.getByText("Live", { exact: true }).waitFor();
+  await page.route("**/api/v1/password", async (route) => {
+    const answer = await route.fetch(), refused = page.waitForResponse((other) => other.status() === 401);
+    await page.route(/\/api\/v1\/endpoints\?/, (asked) => asked.fulfill({ status: 401, contentType: "application/problem+json", body: JSON.stringify(refusal) }), { times: 1 });
+    await world.api("PATCH", "/endpoints/lab", { description: "changed meanwhile" });
+    await refused;
+    await route.fulfill({ response: answer });
+  });
+  await button(form, "Change").click();
+  await form.waitFor({ state: "detached" });
+  await button(page, "New token").click();
+  await form.getByLabel("Label").fill("for a script");
+  await button(form, "Make token").click();
+  await page.getByText("shown this once").waitFor();
+}));
+
 test("password is changed in the page and the old one is dead", () => visit(world, {}, async (page, guard) => {
   const type = async (password) => {
     await page.getByLabel("User").fill("ada");

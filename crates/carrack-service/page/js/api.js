@@ -15,11 +15,28 @@ export class Problem extends Error {
   }
 }
 
-/** @type {{csrf: string|null, token: string|null, lost: () => void}} */
-const session = { csrf: null, token: sessionStorage.getItem(KEPT_TOKEN), lost: () => {} };
+/** @type {{csrf: string|null, token: string|null, lost: () => void, number: number, renewing: Promise<void>|null}} `number`: which session of this page it is; `renewing`: another takes its place just now */
+const session = { csrf: null, token: sessionStorage.getItem(KEPT_TOKEN), lost: () => {}, number: 0, renewing: null };
 
 /** Called when the server knows the caller no more. @param {() => void} lost */
 export function onLost(lost) { session.lost = lost; }
+/** Which session requests are sent in from now on. */
+export const sessionNumber = () => session.number;
+
+/** Does what gives the caller another session in the place of this one. @param {() => Promise<unknown>} work */
+export async function renew(work) {
+  session.renewing = (async () => { await work(); await whoami(); session.number += 1; })();
+  try { await session.renewing; } finally { session.renewing = null; }
+}
+
+/** Whether another session has taken the place of the one in which something was asked: that the old one is known no more says nothing. @param {number} number @param {string} path */
+async function isRenewed(number, path) {
+  // These are what renews it.
+  if (path === "/whoami" || path === "/password") return false;
+  await session.renewing?.catch(() => {});
+  return session.number !== number;
+}
+
 /** Whether the caller is known by a token that this tab alone has. */
 export const hasToken = () => session.token !== null;
 
@@ -48,7 +65,7 @@ export function address(path, query = {}) {
 export async function call(method, path, more = {}) {
   const sent = headers(more.headers);
   if (more.body !== undefined) sent["content-type"] = "application/json";
-  const late = AbortSignal.timeout(PATIENCE);
+  const late = AbortSignal.timeout(PATIENCE), { number } = session;
   let answer;
   try {
     answer = await fetch(address(path, more.query), {
@@ -62,7 +79,8 @@ export async function call(method, path, more = {}) {
   }
   setClock(answer.headers.get("date"));
   if (answer.ok) return answer.status === 204 ? null : answer.json();
-  throw await problemOf(answer, path);
+  if (answer.status === 401 && method === "GET" && await isRenewed(number, path)) return call(method, path, more);
+  throw await problemOf(answer, path, number);
 }
 
 /**
@@ -73,10 +91,10 @@ export async function call(method, path, more = {}) {
 export async function stream(method, path, more, hear) {
   const sent = headers({ accept: "application/x-ndjson" });
   if (more.body !== undefined) sent["content-type"] = "application/json";
-  const answer = await fetch(address(path, more.query), {
+  const { number } = session, answer = await fetch(address(path, more.query), {
     method, headers: sent, body: more.body === undefined ? undefined : JSON.stringify(more.body), signal: more.signal, cache: "no-store",
   });
-  if (!answer.ok || !answer.body) throw await problemOf(answer, path);
+  if (!answer.ok || !answer.body) throw await problemOf(answer, path, number);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
@@ -89,13 +107,13 @@ export async function stream(method, path, more, hear) {
   }
 }
 
-/** @param {Response} answer @param {string} path */
-export async function problemOf(answer, path) {
+/** @param {Response} answer @param {string} path @param {number} number the session in which it was asked */
+export async function problemOf(answer, path, number) {
   let told;
   try { told = await answer.json(); } catch { told = {}; }
   const problem = new Problem(answer.status, told.code ?? "unknown",
     told.detail ?? `the server answered ${answer.status}`, told.hints ?? []);
-  if (problem.code === "unauthenticated" && path !== "/login") session.lost();
+  if (problem.code === "unauthenticated" && path !== "/login" && !await isRenewed(number, path)) session.lost();
   return problem;
 }
 

@@ -1,7 +1,7 @@
 // Events as they happen, for all tabs by one stream. One tab holds a lock and reads; the others listen to it, and the
 // next takes over when it goes. The stream goes on behind the last event that was read. Where no stream can be held,
 // pages of events are asked for instead.
-import { call, headers, address, hasToken, Problem, problemOf } from "./api.js";
+import { call, headers, address, hasToken, Problem, problemOf, sessionNumber } from "./api.js";
 
 /** @typedef {import("./types.js").CarrackEvent} CarrackEvent */
 const POLL = 3000, RETRY_FIRST = 500, RETRY_MOST = 15_000;
@@ -149,10 +149,10 @@ async function stream(signal, pass, stands) {
   const cut = () => silent.abort();
   addEventListener("offline", cut);
   try {
-    const answer = await fetch(address("/events", { since: live.last }), {
+    const number = sessionNumber(), answer = await fetch(address("/events", { since: live.last }), {
       headers: headers({ accept: "text/event-stream" }), signal: AbortSignal.any([signal, silent.signal]), cache: "no-store",
     });
-    if (!answer.ok || !answer.body) throw await problemOf(answer, "/events");
+    if (!answer.ok || !answer.body) throw await problemOf(answer, "/events", number);
     stands();
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";

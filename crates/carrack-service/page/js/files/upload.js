@@ -1,7 +1,7 @@
 // Uploads: files dropped on a pane go up in blocks. The service says which blocks it has not; so the same file dropped
 // again goes on where it stood. They go on while another view is shown.
 import { html, useEffect, useState } from "../ui.js";
-import { Problem, address, call, headers, problemOf } from "../api.js";
+import { Problem, address, call, headers, problemOf, sessionNumber } from "../api.js";
 import { Progress, Trouble } from "../parts.js";
 import { count, plural } from "../format.js";
 import { paced, uploadWords } from "./pace.js";
@@ -87,9 +87,9 @@ async function send(upload, block) {
     /** @type {any} */
     let fault;
     try {
-      const answer = await fetch(address(path), { method: "PUT", headers: headers({ "content-type": "application/octet-stream" }), body: part, signal: upload.control.signal });
+      const number = sessionNumber(), answer = await fetch(address(path), { method: "PUT", headers: headers({ "content-type": "application/octet-stream" }), body: part, signal: upload.control.signal });
       if (answer.ok) { sent(upload, part.size); return; }
-      fault = await problemOf(answer, path);
+      fault = await problemOf(answer, path, number);
     } catch (error) {
       if (upload.control.signal.aborted) throw error;
       fault = new Problem(0, "unreachable", `${upload.name}: the connection to the service failed.`, ["Drop the same file again: it goes on where it stands."]);

@@ -1,6 +1,6 @@
 // Users, tokens and sessions. Sessions are rows: one that is ended opens nothing any more.
 import { html, useState } from "../ui.js";
-import { call, whoami } from "../api.js";
+import { call, renew } from "../api.js";
 import { useLive } from "../store.js";
 import { Audit } from "./audit.js";
 import { Confirm, Copy, Dialog, Mark, Time, Trouble, useAction } from "../parts.js";
@@ -88,9 +88,8 @@ function UserForm({ user, close, done }) {
 function Password({ close }) {
   const change = useAction(async (/** @type {FormData} */ form) => {
     const old = String(form.get("old") ?? "");
-    await call("POST", "/password", { body: { new: form.get("new"), ...(old && { old }) } });
     // It is another session from now on.
-    await whoami();
+    await renew(() => call("POST", "/password", { body: { new: form.get("new"), ...(old && { old }) } }));
   }, close);
   return html`<${Dialog} title="Change password" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void change.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>Change password</h2>
     <label class="field"><span>Current password</span><input name="old" type="password" autocomplete="current-password" /><small class="help">Empty if there was none.</small></label>

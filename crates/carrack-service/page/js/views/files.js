@@ -1,6 +1,6 @@
 // Files: two panes, each a folder of an endpoint; tasks go from one to the other.
 import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
-import { address, call, hasToken, headers, problemOf } from "../api.js";
+import { address, call, hasToken, headers, problemOf, sessionNumber } from "../api.js";
 import { useLive } from "../store.js";
 import { Empty, Menu, Progress, Segments, State, Trouble, useAction } from "../parts.js";
 import { bytes, duration, title } from "../format.js";
@@ -222,8 +222,9 @@ function fetchFile(url, name, size) {
   link.download = name;
   if (!hasToken()) { link.href = url; link.click(); return; }
   if (size > BLOB_MOST) throw Object.assign(new Error(`${bytes(size)} are too much for a login by token.`), { hints: ["Log in with a password or a link; then the browser saves the file by itself."] });
+  const number = sessionNumber();
   void fetch(url, { headers: headers({ accept: "*/*" }) }).then(async (answer) => {
-    if (!answer.ok) throw await problemOf(answer, url);
+    if (!answer.ok) throw await problemOf(answer, url, number);
     link.href = URL.createObjectURL(await answer.blob());
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
