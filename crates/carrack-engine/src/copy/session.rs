@@ -94,7 +94,8 @@ impl Copying<'_> {
         self.events.tell(Event::Resolved { sources, targets: plan.shown.clone(), directory });
     }
 
-    fn run_with(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+    /// What goes where: found by the first session, and looked at by the later ones.
+    fn planned(&mut self, ends: &mut Ends) -> Result<Plan, Failure> {
         check_mounted(self.request, &mut ends.source, &mut self.inbox, &self.note)?;
         // The plan stays: a later session asks once more.
         if let Some(plan) = &self.plan {
@@ -112,7 +113,11 @@ impl Copying<'_> {
                 plan
             }
         };
-        let plan = self.plan.insert(plan).clone();
+        Ok(self.plan.insert(plan).clone())
+    }
+
+    fn run_with(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        let plan = self.planned(ends)?;
         self.report.file_systems = plan.file_systems;
         self.measured.step(Side::Command, StartStep::Resolve, Instant::now());
         self.expected = Expected::new(plan.targets());

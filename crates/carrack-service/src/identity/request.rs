@@ -197,11 +197,8 @@ pub fn places(request: &NewTask) -> Vec<Place> {
     ends.flatten().map(place).collect()
 }
 
-/// Whether a request is what a task can be, whoever asks for it.
-///
-/// # Errors
-/// [`RequestFault::Wrong`].
-fn check_form(request: &NewTask) -> Result<(), RequestFault> {
+/// Whether the pairs of a request are such as its kind has.
+fn check_pairs(request: &NewTask) -> Result<(), RequestFault> {
     let wrong = |why: String| Err(RequestFault::Wrong(why));
     if request.pairs.is_empty() || request.pairs.len() > PAIRS_MAX {
         return wrong(format!("a task has 1 to {PAIRS_MAX} pairs of source and destination"));
@@ -247,6 +244,16 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
             return wrong(format!("{:?}: a check compares two places that keep files", pair.source));
         }
     }
+    Ok(())
+}
+
+/// Whether a request is what a task can be, whoever asks for it.
+///
+/// # Errors
+/// [`RequestFault::Wrong`].
+fn check_form(request: &NewTask) -> Result<(), RequestFault> {
+    let wrong = |why: String| Err(RequestFault::Wrong(why));
+    check_pairs(request)?;
     if request.receipt && request.kind == TaskKind::Delete {
         return wrong("receipt: a delete leaves none: it is an account of what is there".into());
     }

@@ -47,6 +47,7 @@ mod limits;
 mod link;
 mod load;
 mod metadata;
+#[cfg(feature = "service")]
 mod mounts;
 mod names;
 mod net;
