@@ -139,9 +139,9 @@ test("user is added, let in by a link, made a viewer and shut out", () => visit(
 }));
 
 test("session that is renewed while something is read goes on", () => visit(world, {}, async (page, guard) => {
-  world.addUser("eve");
+  world.addUser("nell");
   await page.goto(`${world.origin}/#/access`);
-  await page.getByLabel("User").fill("eve");
+  await page.getByLabel("User").fill("nell");
   await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
   await button(page, "Log in").click();
   await button(page, "Change password").click();
