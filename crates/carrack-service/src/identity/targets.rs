@@ -10,7 +10,7 @@ pub(super) fn clash(kind: TaskKind, pairs: &[Pair]) -> Option<([usize; 2], Strin
     for (number, pair) in pairs.iter().enumerate() {
         let Some(destination) = pair.destination.as_deref().filter(|text| *text != "null:") else { continue };
         let source = without_pin(&pair.source);
-        let name = source.rsplit(['/', ':']).next().filter(|name| !name.is_empty());
+        let name = source.rsplit('/').next().filter(|name| !name.is_empty());
         let is_into = without_pin(destination).ends_with('/');
         let below = |name| [names(destination), vec![name]].concat();
         match (kind, name) {
@@ -80,6 +80,8 @@ mod tests {
             (&[("@a:/x", "@b:/all/"), ("@a:/x", "@c:/all/")], false, false),
             (&[("@a:/x", "carrack://h/d/#sha256:1"), ("/y/x", "carrack://h/d/")], true, true),
             (&[("/a#1", "/d/"), ("/a#2", "/d/")], false, false),
+            // A time in a name.
+            (&[("@a:/x/28T10:00", "@b:/all/"), ("@a:/x/29T10:00", "@b:/all/")], false, false),
             (&[("@a:/x", "null:"), ("@a:/x", "null:")], false, false),
         ] {
             assert_eq!((met(Copy, pairs).is_some(), met(Move, pairs).is_some()), (of_copy, of_move), "{pairs:?}");
