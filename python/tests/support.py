@@ -1,11 +1,14 @@
-"""A service of a test's own, and a relay before it that counts bytes and makes faults."""
+"""A service of a test's own, a relay before it that counts bytes and makes faults, and a service of one file."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import http.server
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -166,3 +169,89 @@ class Relay:
             near.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
+
+
+class OneFile:
+    """Answers as a service whose endpoints have one file at every path. `content` may be replaced at any time. The file
+    has a tag only where `has_tag`; its modification time is always the same, as of a change that shows nowhere. Without
+    `heeds_conditions` it is a service behind a proxy that drops `If-Range`.
+
+    `before_answer(n)` runs before the n-th answer with bytes, and says after how many of them the connection is cut;
+    None: the answer comes whole. `ranges` has the `Range` and the `If-Range` of each such request.
+    """
+
+    def __init__(
+        self, content: bytes, *, has_tag: bool, before_answer: Callable[[int], int | None] = lambda n: None
+    ) -> None:
+        self.content, self.has_tag, self.before_answer = content, has_tag, before_answer
+        self.heeds_conditions = True
+        self.ranges: list[tuple[str | None, str | None]] = []
+        self.lock = threading.Lock()
+        one_file = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_HEAD(self) -> None:
+                one_file._head(self, 200, len(one_file.content), one_file.content)
+
+            def do_GET(self) -> None:
+                one_file._get(self)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def __enter__(self) -> OneFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    @staticmethod
+    def tag_of(content: bytes) -> str:
+        """The tag of a file with this content."""
+        return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+
+    def _head(
+        self, to: http.server.BaseHTTPRequestHandler, status: int, length: int, content: bytes, **more: str
+    ) -> None:
+        to.send_response(status)
+        to.send_header("Content-Length", str(length))
+        to.send_header("Last-Modified", "Sun, 09 Sep 2001 01:46:40 GMT")
+        if self.has_tag:
+            to.send_header("ETag", self.tag_of(content))
+        for name, value in more.items():
+            to.send_header(name.replace("_", "-"), value)
+        to.end_headers()
+
+    def _get(self, to: http.server.BaseHTTPRequestHandler) -> None:
+        asked, condition = to.headers["Range"], to.headers["If-Range"]
+        with self.lock:
+            self.ranges.append((asked, condition))
+            cut = self.before_answer(len(self.ranges))
+            content = self.content
+        bounds = re.fullmatch(r"bytes=(\d+)-(\d*)", asked or "")
+        is_same = condition is None or not self.heeds_conditions or (self.has_tag and condition == self.tag_of(content))
+        if bounds is None or not is_same:
+            part = content
+            self._head(to, 200, len(part), content)
+        else:
+            start = int(bounds[1])
+            part = content[start : int(bounds[2]) + 1 if bounds[2] else None]
+            if not part:
+                problem = json.dumps({"code": "malformed", "detail": "the file ends before the range"}).encode()
+                self._head(to, 416, len(problem), content, Content_Range=f"bytes */{len(content)}")
+                to.wfile.write(problem)
+                return
+            where = f"bytes {start}-{start + len(part) - 1}/{len(content)}"
+            self._head(to, 206, len(part), content, Content_Range=where)
+        to.wfile.write(part if cut is None else part[:cut])
+        if cut is not None:
+            to.wfile.flush()
+            to.close_connection = True
+            to.connection.shutdown(socket.SHUT_RDWR)

@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 from typing import Any
 
 import fsspec
@@ -18,6 +19,7 @@ import zarr
 from dask import array as dask_array
 from support import PROGRAM, Relay, Service, until
 
+from carrack import Client
 from carrack.filesystem import AheadCache, CarrackFileSystem
 
 
@@ -41,6 +43,25 @@ def test_one_column_of_a_parquet_moves_less_than_twice_its_bytes(shared: Service
     relay.close()
     assert column.column3.equals(frame.column3)
     assert frame.column3.nbytes < relay.received < 2 * frame.column3.nbytes
+
+
+@pytest.mark.skipif(not os.path.ismount("/dev/shm"), reason="there is no tmpfs")
+def test_file_of_an_endpoint_in_memory_is_read_in_one_state(shared: Service, client: Client) -> None:
+    frame = pandas.DataFrame({f"column{n}": numpy.random.default_rng(n).random(200_000) for n in range(12)})
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as root:
+        client.add_endpoint(name="memory", location={"kind": "local", "root": root})
+        frame.to_parquet(f"{root}/wide.parquet", row_group_size=50_000)
+        fs = CarrackFileSystem(shared.socket)
+        assert client.files("memory").size("/wide.parquet")[1] is None, "tmpfs shows no changes"
+        with fs.open("memory/wide.parquet") as file:
+            start = file.read(4)
+            with open(f"{root}/wide.parquet", "r+b") as writer:
+                writer.write(bytes(file.size))
+            file.seek(0)
+            assert start == b"PAR1"
+            assert pandas.read_parquet(file, columns=["column3"]).column3.equals(frame.column3)
+        assert fs.cat_file("memory/wide.parquet", start=-4) == bytes(4)
+        client.remove_endpoint("memory")
 
 
 def test_pandas_reads_and_writes_text(shared: Service) -> None:

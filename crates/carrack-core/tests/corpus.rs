@@ -218,6 +218,7 @@ fn query(bundle: u64, path: &[u8]) -> PeerMessage {
         path: path.to_vec(),
         kind: ItemKind::File,
         size: 9,
+        mode: 0o644,
         mtime,
         others: Default::default(),
         fingerprint,

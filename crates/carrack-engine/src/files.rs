@@ -5,6 +5,7 @@ use carrack_core::filter::Filters;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
+use carrack_core::plan::compare::State;
 use carrack_core::report::{EndFacts, ErrorCode, Event, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
 use carrack_core::request::{Digests, EndOptions};
 use carrack_core::transfer::Fingerprint;
@@ -356,8 +357,19 @@ impl Files {
     /// # Errors
     /// Those of the place; what was removed before stays removed.
     pub fn remove(&mut self, path: &[u8], recursive: bool, each: &mut dyn FnMut(ListEntry)) -> Result<u64, Failure> {
-        let ask = control::Remove { path: path.to_vec(), recursive, go_on: true, empty_only: false };
+        let ask = control::Remove { path: path.to_vec(), recursive, go_on: true, empty_only: false, unchanged: None };
         self.pages(Ask::Remove(ask), b".", each)
+    }
+
+    /// Removes a file or a link that still is what [`Files::stat`] told of it, by its kind, size and time.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::SourceChanged`] when it is not; else those of the place.
+    pub fn remove_unchanged(&mut self, path: &[u8], told: &ListEntry) -> Result<(), Failure> {
+        let size = if told.kind == ItemKind::File { told.size } else { 0 };
+        let unchanged = Some(State { kind: told.kind, size, mtime: Some(told.mtime) });
+        let ask = control::Remove { path: path.to_vec(), recursive: false, go_on: true, empty_only: false, unchanged };
+        self.pages(Ask::Remove(ask), b".", &mut |_| {}).map(|_| ())
     }
 
     /// Removes a directory and those below it in which nothing else is, and tells how many went. Whatever is no
@@ -366,7 +378,8 @@ impl Files {
     /// # Errors
     /// Those of the place; what was removed before stays removed.
     pub fn remove_empty(&mut self, path: &[u8], each: &mut dyn FnMut(ListEntry)) -> Result<u64, Failure> {
-        let ask = control::Remove { path: path.to_vec(), recursive: false, go_on: true, empty_only: true };
+        let ask =
+            control::Remove { path: path.to_vec(), recursive: false, go_on: true, empty_only: true, unchanged: None };
         self.pages(Ask::Remove(ask), b".", each)
     }
 
@@ -473,11 +486,27 @@ impl Files {
     /// # Errors
     /// When the path cannot be read; single files' errors are in their entries.
     pub fn sum(&mut self, path: &[u8], digests: Digests, each: &mut dyn FnMut(SumEntry)) -> Result<(), Failure> {
-        let ask = control::Sum { path: path.to_vec(), digests };
+        self.sum_as(control::Sum { path: path.to_vec(), digests, one_file: false }, each)
+    }
+
+    /// Digests of a file; a directory is refused.
+    ///
+    /// # Errors
+    /// When the path cannot be read, or is no file.
+    pub fn sum_file(&mut self, path: &[u8], digests: Digests) -> Result<FileDigests, Failure> {
+        let mut found = None;
+        self.sum_as(control::Sum { path: path.to_vec(), digests, one_file: true }, &mut |sum| {
+            found = Some(sum.result)
+        })?;
+        found.unwrap_or_else(|| Err(failure(ErrorCode::NotFound, Side::Source, "no digest has come of it")))
+    }
+
+    fn sum_as(&mut self, ask: control::Sum, each: &mut dyn FnMut(SumEntry)) -> Result<(), Failure> {
+        let path = ask.path.clone();
         let mut part = |tell| {
             let Tell::Sums(sums) = tell else { return Ok(()) };
             for item in sums {
-                check_name(&item.path, path)?;
+                check_name(&item.path, &path)?;
                 each(item.into());
             }
             Ok(())

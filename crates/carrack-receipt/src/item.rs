@@ -22,13 +22,14 @@ words! {
         Differs "differs" "both places have something there, and the two differ: the item says in what"
         Missing "missing" "the destination does not have it"
         Extra "extra" "only the destination has it"
+        Holds "there" "it is the directory of another item, and has what it had when the receipt was made"
     }
 }
 
 impl ItemOutcome {
     /// Whether the receipt says that the destination has the item, and what it is like.
     pub fn is_claimed(self) -> bool {
-        matches!(self, Self::Copied | Self::Same)
+        matches!(self, Self::Copied | Self::Same | Self::Holds)
     }
 }
 
@@ -56,7 +57,7 @@ pub struct ReceiptItem {
 pub struct FoundFacts {
     /// Permission bits (07777). Of a link they mean nothing.
     pub mode: u32,
-    /// Of a file, its modification time, where it has one.
+    /// When it was last modified, of what is no directory, where it has such a time.
     pub mtime: Option<Time>,
     /// Where a link leads.
     pub link_target: Vec<u8>,
@@ -83,9 +84,11 @@ impl FoundFacts {
     /// Of what was found at the destination.
     pub fn of(facts: &CheckedFacts) -> Self {
         let CheckedFacts { state, link_target, special, mode, others, .. } = facts;
+        // That of a directory is when something in it got or lost a name.
+        let is_directory = state.kind == ItemKind::Directory;
         Self {
             mode: *mode,
-            mtime: state.mtime,
+            mtime: state.mtime.filter(|_| !is_directory),
             link_target: link_target.clone(),
             special: *special,
             others: condensed(others),
@@ -116,8 +119,9 @@ impl ReceiptItem {
         })
     }
 
-    /// What a comparison has found at a path; `None` of a directory that is the same at both places. What was named
-    /// itself has no path: a directory stays without one, a file is called by `name`, its last name at the destination.
+    /// What a comparison has found at a path; `None` of two directories that were named themselves and are the same.
+    /// What was named has no path: a directory stays without one, a file is called by `name`, its last name at the
+    /// destination.
     pub fn of_finding(path: &[u8], name: &[u8], finding: &CheckFinding) -> Option<Self> {
         let (outcome, facts, why) = match finding {
             CheckFinding::Same(facts) => (ItemOutcome::Same, Some(&facts[1]), None),
@@ -130,7 +134,7 @@ impl ReceiptItem {
             CheckFinding::Failed(why) => (ItemOutcome::Failed, None, Some(format!("{}: {}", why.code, why.why))),
         };
         let kind = facts.map_or(ItemKind::File, |facts| facts.state.kind);
-        if outcome == ItemOutcome::Same && kind == ItemKind::Directory {
+        if outcome == ItemOutcome::Same && kind == ItemKind::Directory && path.is_empty() {
             return None;
         }
         let claimed = facts.filter(|_| outcome.is_claimed());
@@ -139,11 +143,17 @@ impl ReceiptItem {
             path: path.to_vec(),
             kind,
             outcome,
-            size: facts.map_or(0, |facts| facts.state.size),
+            size: facts.filter(|_| kind == ItemKind::File).map_or(0, |facts| facts.state.size),
             blake3: claimed.and_then(|facts| facts.digests.blake3),
             found: claimed.map(FoundFacts::of),
             why,
         })
+    }
+
+    /// A directory that holds items.
+    pub(crate) fn holding(path: &[u8]) -> Self {
+        let (kind, outcome) = (ItemKind::Directory, ItemOutcome::Holds);
+        Self { path: path.to_vec(), kind, outcome, size: 0, blake3: None, found: None, why: None }
     }
 
     /// With what the destination has at its path.

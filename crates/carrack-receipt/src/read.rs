@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER;
 
 use crate::error::ReceiptError;
 use crate::form::{LINE_BYTES, STATEMENT_BYTES, VERSION};
-use crate::item::ReceiptItem;
+use crate::item::{ItemOutcome, ReceiptItem};
 use crate::signature::{self, Signature, Signed};
 use crate::statement::Statement;
 use crate::tops::Tops;
@@ -59,6 +59,25 @@ impl<R: Read + Seek> ReadReceipt<R> {
         let mut input = BufReader::with_capacity(256 << 10, input);
         let (statement, signature) = read_whole(&mut input)?;
         Ok(Self { input, statement, signature })
+    }
+
+    /// Its only item, but for the directories that this lies in; `None` where it has none, or several.
+    ///
+    /// # Errors
+    /// When it cannot be read, or was changed since its signature was looked at.
+    pub fn only_item(&mut self) -> Result<Option<ReceiptItem>, ReceiptError> {
+        let Statement { items, outcomes, .. } = &self.statement;
+        let directories = outcomes.get(ItemOutcome::Holds.name()).copied().unwrap_or_default();
+        if items.checked_sub(directories) != Some(1) {
+            return Ok(None);
+        }
+        let mut items = self.items()?;
+        while let Some(item) = items.next_item()? {
+            if item.outcome != ItemOutcome::Holds {
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
     }
 
     /// Its items, from the first on.

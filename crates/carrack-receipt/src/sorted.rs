@@ -27,7 +27,7 @@ pub(crate) struct Sorting {
 
 struct Entry {
     path: Vec<u8>,
-    /// Of two of one path the later one is meant.
+    /// Of two of one path the one with the higher number is meant.
     number: u64,
     line: Vec<u8>,
 }
@@ -57,9 +57,18 @@ impl Sorting {
 
     /// What is said of a path, in the place of what was said of it before.
     pub(crate) fn push(&mut self, path: Vec<u8>, line: Vec<u8>) -> io::Result<()> {
-        self.held_bytes += path.len() + line.len() + size_of::<Entry>();
-        self.held.push(Entry { path, number: self.count, line });
         self.count += 1;
+        self.hold(Entry { path, number: self.count, line })
+    }
+
+    /// What is said of a path of which nothing else is said.
+    pub(crate) fn push_weakly(&mut self, path: Vec<u8>, line: Vec<u8>) -> io::Result<()> {
+        self.hold(Entry { path, number: 0, line })
+    }
+
+    fn hold(&mut self, entry: Entry) -> io::Result<()> {
+        self.held_bytes += entry.path.len() + entry.line.len() + size_of::<Entry>();
+        self.held.push(entry);
         if self.held_bytes < self.held_bytes_max { Ok(()) } else { self.put_aside() }
     }
 

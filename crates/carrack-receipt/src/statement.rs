@@ -250,7 +250,7 @@ impl Statement {
         if others > 0 {
             more.push(format!("{others} items that differ, or that one place does not have"));
         }
-        more.push("directories, and the times of links".into());
+        more.push("the top, directories that are not listed, and the times of directories and links".into());
         more.push("that nothing else stands at the destination".into());
         more.push("that the clock of the host that signed was right".into());
         self.not_claimed.append(&mut more);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use carrack_core::failure::Failure;
-use carrack_core::path::above;
+use carrack_core::path::{above, split_name};
 use carrack_core::plan::check::{CheckedItem, CheckedState, listing_order};
 use carrack_core::report::{ItemKind, ItemReport};
 use data_encoding::HEXLOWER;
@@ -29,6 +29,8 @@ pub type Pull<'a> = &'a mut dyn FnMut() -> Result<Option<CheckedItem>, Failure>;
 pub struct Draft {
     sorting: Sorting,
     tops: Tops,
+    /// The directory of the last item, which has been added with those above it.
+    holding: Vec<u8>,
     /// The first error; nothing is taken after it.
     error: Option<io::Error>,
 }
@@ -36,13 +38,13 @@ pub struct Draft {
 impl Draft {
     /// `spool` is an empty file that nobody else has: items wait there.
     pub fn new(spool: File) -> Self {
-        Self { sorting: Sorting::new(spool), tops: Tops::default(), error: None }
+        Self { sorting: Sorting::new(spool), tops: Tops::default(), holding: Vec::new(), error: None }
     }
 
     /// Forgets all items: they are told again.
     pub fn start_over(&mut self) {
         self.sorting.clear();
-        self.tops = Tops::default();
+        (self.tops, self.holding) = (Tops::default(), Vec::new());
     }
 
     /// What a copy has told of an item. An item that is told again is meant as it is told last.
@@ -63,7 +65,21 @@ impl Draft {
         }
         self.tops.add(&item.path);
         let line = item.line();
-        self.error = self.sorting.push(item.path, line.into_bytes()).err();
+        let held = if item.outcome.is_claimed() { self.add_directories(&item.path) } else { Ok(()) };
+        self.error = held.and_then(|()| self.sorting.push(item.path, line.into_bytes())).err();
+    }
+
+    /// The directories that an item lies in: they are claimed with it.
+    fn add_directories(&mut self, path: &[u8]) -> io::Result<()> {
+        let (directory, _) = split_name(path);
+        if directory == self.holding {
+            return Ok(());
+        }
+        for held in above(path).filter(|held| !held.is_empty()) {
+            self.sorting.push_weakly(held.to_vec(), ReceiptItem::holding(held).line().into_bytes())?;
+        }
+        self.holding = directory.to_vec();
+        Ok(())
     }
 
     /// The first names of all paths, where they are few: what is to be listed to find the items.
@@ -120,13 +136,18 @@ struct Joined<'a> {
 
 impl Joined<'_> {
     fn next(&mut self) -> Result<Option<ReceiptItem>, ReceiptError> {
-        let Some((_, line)) = self.items.next()? else { return Ok(None) };
-        let text = std::str::from_utf8(&line).map_err(io::Error::other)?;
-        let mut item = ReceiptItem::parse(text).map_err(io::Error::other)?;
-        if self.found.is_some() {
-            self.look(&mut item)?;
+        while let Some((_, line)) = self.items.next()? {
+            let text = std::str::from_utf8(&line).map_err(io::Error::other)?;
+            let mut item = ReceiptItem::parse(text).map_err(io::Error::other)?;
+            if self.found.is_some() {
+                self.look(&mut item)?;
+            }
+            // Of a directory that nobody has looked at there is nothing to say.
+            if item.outcome != ItemOutcome::Holds || item.found.is_some() {
+                return Ok(Some(item));
+            }
         }
-        Ok(Some(item))
+        Ok(None)
     }
 
     fn look(&mut self, item: &mut ReceiptItem) -> Result<(), ReceiptError> {
@@ -148,6 +169,7 @@ impl Joined<'_> {
             Some(CheckedState::There(facts)) => item.with(facts),
             // It is there, and is not looked at further.
             Some(CheckedState::LeftOut | CheckedState::Failed(_) | CheckedState::Unlisted(_)) => {}
+            None if item.outcome == ItemOutcome::Holds => {}
             None if item.outcome.is_claimed() && !self.is_hidden(&item.path) => {
                 item.is_another("nothing stood there when the receipt was made");
             }

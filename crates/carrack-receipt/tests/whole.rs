@@ -58,7 +58,7 @@ fn differing(
     mut listing: impl Iterator<Item = CheckedItem>,
 ) -> Result<Vec<Vec<u8>>, ReceiptError> {
     let mut paths = Vec::new();
-    compare(receipt, &mut || Ok::<_, Failure>(listing.next()), &mut |path, finding| {
+    compare(receipt, None, &mut || Ok::<_, Failure>(listing.next()), &mut |path, finding| {
         if !matches!(finding, CheckFinding::Same(_)) {
             paths.push(path.to_vec());
         }

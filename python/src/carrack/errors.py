@@ -50,6 +50,14 @@ class Unreachable(CarrackError, ConnectionError):
     was_sent: bool = True
 
 
+class CannotResume(Unreachable):
+    """The connection ended within a file, and its endpoint cannot tell whether the file has changed since. Read it
+    again from the beginning.
+    """
+
+    code = "cannot-resume"
+
+
 class KeyMismatch(CarrackError, ConnectionError):
     """The service shows another key than the pinned one, or none was pinned: nothing was sent to it."""
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
+import mmap
 import os
+import secrets
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import quote, unquote
 
 from ._decode import decode
 from ._http import Patience, escape
-from .errors import BadAnswer, Changed, Conflict, NotFound, ServiceError, Unreachable
+from .errors import BadAnswer, CannotResume, Changed, Conflict, NotFound, ServiceError, Unreachable
 from .model import (
     FileEntry,
     FileFailure,
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
 BLOCK, WINDOW = 4 << 20, 1000
 # Blocks of one file that are sent at once.
 LANES = 3
+# Bytes of a whole file that are kept in memory. A longer one is kept in a temporary file.
+WHOLE = 4 * BLOCK
 # Between two looks at a directory that is being read, in seconds.
 LOOK = 0.05
 
@@ -109,7 +115,9 @@ class Files:
         return told
 
     def size(self, path: str) -> tuple[int, str | None]:
-        """Bytes of a file, and the tag of its present state. A symbolic link is followed."""
+        """Bytes of a file, and the tag of its present state; None: its endpoint cannot tell one state from another. A
+        symbolic link is followed.
+        """
         try:
             answer = self._http.call("HEAD", f"{self._at}/files/content", query={"path": spelled(path)})
         except ServiceError:
@@ -117,47 +125,107 @@ class Files:
             raise
         return int(answer.headers.get("Content-Length", "0")), answer.headers.get("ETag")
 
-    def read(self, path: str, start: int = 0, end: int | None = None, *, tag: str | None = None) -> bytes:
-        """Bytes of a file, from `start` to before `end`. `tag`: only of this state of it, else `Changed` is raised."""
-        return b"".join(self.stream(path, start, end, tag=tag))
+    def read(
+        self, path: str, start: int = 0, end: int | None = None, *, tag: str | None = None, size: int | None = None
+    ) -> bytes:
+        """Bytes of a file in one state, from `start` to before `end`. `tag`, `size`: only of a file that still has
+        these, else `Changed` is raised.
+        """
+        with io.BytesIO() as kept:
+            self._fetch(path, kept, start, end, tag=tag, size=size)
+            return kept.getvalue()
 
-    def stream(self, path: str, start: int = 0, end: int | None = None, *, tag: str | None = None) -> Iterator[bytes]:
-        """The same in pieces, in bounded memory. Where the connection ends it goes on, in the same state of the
-        file.
+    def stream(
+        self, path: str, start: int = 0, end: int | None = None, *, tag: str | None = None, size: int | None = None
+    ) -> Iterator[bytes]:
+        """The same in pieces, in bounded memory. Where the connection ends it goes on, in the same state of the file.
+        Where that state has no tag, it raises `CannotResume` instead.
         """
         patience = Patience(self._http.patience)
+        is_begun = False
         while end is None or start < end:
             try:
-                answer = self._content(path, start, end, tag)
+                answer = self._content(path, start, end, tag, size)
                 if answer is None:
                     return
-                tag = tag or answer.headers.get("ETag")
+                found = answer.headers.get("ETag")
                 for piece in self._http.pieces(answer):
+                    tag, is_begun = tag or found, True
                     start, patience = start + len(piece), Patience(self._http.patience)
                     yield piece
                 return
             except Unreachable as error:
+                if is_begun and tag is None:
+                    raise CannotResume(
+                        f"{self.location(path)}: the connection ended, and the endpoint cannot tell whether the file"
+                        f" has changed since: it cannot be read on from byte {start}",
+                        hints=["read it again from the beginning"],
+                    ) from error
                 if not patience.pause(error):
                     raise
 
-    def _content(self, path: str, start: int, end: int | None, tag: str | None) -> Any:
+    def _content(self, path: str, start: int, end: int | None, tag: str | None, size: int | None) -> Any:
         """The answer with a range; None: the file ends before it."""
+        changed = Changed(f"{self.location(path)} changed while it was read", hints=["open it again"])
         last = "" if end is None else str(end - 1)
         headers = {"Range": f"bytes={start}-{last}"} | ({"If-Range": tag} if tag else {})
         query = {"path": spelled(path)}
         try:
             answer = self._http.call("GET", f"{self._at}/files/content", query=query, headers=headers, is_stream=True)
         except ServiceError as error:
-            if error.status == 416:
-                return None
-            raise
-        if answer.status == 200 and (tag and answer.headers.get("ETag") != tag):
+            if error.status != 416:
+                raise
+            if size is not None and start < size:
+                raise changed from None
+            return None
+        if (tag and answer.headers.get("ETag") != tag) or (size is not None and _size(answer) != size):
             answer.close()
-            raise Changed(f"{self.location(path)} changed while it was read", hints=["open it again"])
+            raise changed
         if answer.status == 200 and start > 0:
             answer.close()
             raise BadAnswer(f"{self.location(path)}: the service sent all of it, where a range was asked for")
         return answer
+
+    def whole(self, path: str, size: int) -> bytes | mmap.mmap:
+        """All bytes of a file of this size, in one state: in memory, or in a temporary file without a name."""
+        if size <= WHOLE:
+            return self.read(path, size=size)
+        with tempfile.TemporaryFile() as kept:
+            self._fetch(path, kept, size=size)
+            kept.flush()
+            return mmap.mmap(kept.fileno(), size, access=mmap.ACCESS_READ)
+
+    def _fetch(
+        self,
+        path: str,
+        kept: IO[bytes],
+        start: int = 0,
+        end: int | None = None,
+        *,
+        tag: str | None = None,
+        size: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Writes bytes of one state of a file into `kept`, which is empty. Where the connection ends and the state has
+        no tag, it begins anew. It gives up when attempts get no further for `patience` seconds.
+        """
+        patience, furthest = Patience(self._http.patience), 0
+        while True:
+            try:
+                for piece in self.stream(path, start, end, tag=tag, size=size):
+                    kept.write(piece)
+                    if progress:
+                        progress(len(piece))
+                return
+            except CannotResume as error:
+                if kept.tell() > furthest:
+                    patience, furthest = Patience(self._http.patience), kept.tell()
+                if not patience.pause(error):
+                    raise
+                if progress:
+                    progress(-kept.tell())
+                kept.seek(0)
+                kept.truncate()
 
     def open(self, path: str, *, existing: UploadExisting = "replace", memory: int = 4 * BLOCK) -> Writer:
         """A file to write into, as a stream: it gets its name when it is closed, whole and verified.
@@ -266,18 +334,22 @@ class Files:
     def download(
         self, path: str, local: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
     ) -> None:
-        """Brings a file to this host. Its name appears when it is whole."""
-        part = f"{os.fspath(local)}.{os.getpid()}.part"
-        try:
-            with open(part, "wb") as file:
-                for piece in self.stream(path):
-                    file.write(piece)
-                    if progress:
-                        progress(len(piece))
-            os.replace(part, local)
-        finally:
-            if os.path.exists(part):
-                os.unlink(part)
+        """Brings a file to this host. Its name appears when it is whole, and on disk. `progress` is called with the
+        bytes of each piece. Where the download begins anew, it is called with minus the bytes that came before.
+        """
+        # Nobody can foresee the name, and "x" opens nothing that stands there, links included. In contrast to mkstemp,
+        # the mode is that of any new file.
+        part = os.path.join(os.path.dirname(local), f".carrack-download-{secrets.token_hex(8)}.part")
+        with open(part, "xb") as file:
+            try:
+                self._fetch(path, file, progress=progress)
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(part, local)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part)
+                raise
 
     def takes_uploads(self) -> bool:
         """Whether the endpoint takes uploads through the service."""
@@ -316,6 +388,12 @@ class Files:
         if line.get("failure"):
             raise _failed(decode(FileFailure, line["failure"]))
         return line
+
+
+def _size(answer: Any) -> int | None:
+    """Bytes of the whole file of which an answer has a part."""
+    told = answer.headers.get("Content-Length" if answer.status == 200 else "Content-Range", "").rpartition("/")[2]
+    return int(told) if told.isdecimal() else None
 
 
 def _digest(piece: bytes | memoryview) -> str:

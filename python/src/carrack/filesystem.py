@@ -7,8 +7,11 @@ what is listed and read is what is there now.
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
+import threading
+import uuid
 from typing import Any
 
 from fsspec.caching import BaseCache, register_cache
@@ -55,15 +58,32 @@ register_cache(AheadCache, clobber=True)
 
 
 class CarrackFile(AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is read by ranges, in one state of it: if it changes meanwhile, reading raises `errors.Changed`."""
+    """A file that is read in one state of it, by ranges; if it changes meanwhile, reading raises `errors.Changed`.
+
+    Where the state has no tag, nothing tells whether two ranges are of one state. The first read then brings the whole
+    file by one answer, and later reads take their bytes from there.
+    """
 
     def __init__(self, fs: CarrackFileSystem, path: str, size: int, tag: str | None, **more: Any) -> None:
         self.tag = tag
+        self._whole: bytes | mmap.mmap | None = None
+        # Some caches of fsspec read ahead in threads of their own.
+        self._lock = threading.Lock()
         super().__init__(fs, path, "rb", size=size, **more)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         files, path = self.fs.place(self.path)
-        return bytes(files.read(path, start, end, tag=self.tag))
+        if self.tag is not None:
+            return bytes(files.read(path, start, end, tag=self.tag))
+        with self._lock:
+            if self._whole is None:
+                self._whole = files.whole(path, self.size)
+            return self._whole[start:end]
+
+    def close(self) -> None:
+        super().close()
+        if self.closed:
+            self._whole = None
 
 
 class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -185,7 +205,8 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def ukey(self, path: str) -> str:
         files, below = self.place(path)
-        return str(files.size(below)[1])
+        # Without a tag nothing that was read before can be taken for what is there now.
+        return files.size(below)[1] or uuid.uuid4().hex
 
     def checksum(self, path: str) -> int:
         files, below = self.place(path)
@@ -209,7 +230,7 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if (start or 0) < 0 or (end or 0) < 0:
             size, tag = files.size(below)
             bounds = [size + one if one is not None and one < 0 else one for one in (start, end)]
-            return files.read(below, max(0, bounds[0] or 0), bounds[1], tag=tag)
+            return files.read(below, max(0, bounds[0] or 0), bounds[1], tag=tag, size=size)
         return files.read(below, start or 0, end)
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:

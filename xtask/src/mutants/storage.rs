@@ -3,6 +3,7 @@
 use super::{COLLECT, DISK, ENGINE, FAULTS, Mutation, STORES, mutation};
 
 const UNKEPT: &str = "-p carrack --test system attributes::";
+const PARTS: &str = "-p carrack-engine --lib storage::posix::tree::tests::parts::";
 
 pub const MUTATIONS: &[Mutation] = &[
     mutation(
@@ -385,5 +386,41 @@ pub const MUTATIONS: &[Mutation] = &[
         "crates/carrack-engine/src/copy/begin.rs",
         ["partial: options.only.is_some() || !options.filters.is_empty(),", "partial: !options.filters.is_empty(),"],
         "-p carrack --test system left::",
+    ),
+    mutation(
+        "a new owner or group gets what the old permissions gave to another",
+        "crates/carrack-engine/src/storage/posix/giving.rs",
+        ["if shut == now { Ok(()) }", "if shut == now || mode < 0o10000 { Ok(()) }"],
+        "-p carrack --test system crash::attributed::sync_that_is_killed",
+    ),
+    mutation(
+        "a file that is written in place stays open to whom it was for",
+        "crates/carrack-engine/src/storage/posix/tree/in_place.rs",
+        ["let open = if has_all {", "let open = if has_all || stat.size > 0 {"],
+        PARTS,
+    ),
+    mutation(
+        "a file of another user is taken for a part of one's own",
+        "crates/carrack-engine/src/storage/posix/tree/resume.rs",
+        ["is_made_by_us(&directory.dir, stat.uid);", "stat.uid < u32::MAX;"],
+        PARTS,
+    ),
+    mutation(
+        "an item gets the name of a marker",
+        "crates/carrack-engine/src/storage/posix/names.rs",
+        ["if is_marker(name) { Err(", "if is_marker(name) && name.is_empty() { Err("],
+        PARTS,
+    ),
+    mutation(
+        "what an earlier attempt has published keeps its permissions",
+        "crates/carrack-engine/src/storage/posix/tree/known.rs",
+        ["wanted & 0o777 == now.mode & 0o777", "wanted < 0o10000"],
+        "-p carrack-engine --lib storage::posix::tree::tests::known::",
+    ),
+    mutation(
+        "what has changed since it was looked at is removed",
+        "crates/carrack-engine/src/agent/verbs/remove.rs",
+        ["unchanged != state_of(&stat)", "unchanged.kind != state_of(&stat).kind"],
+        "-p carrack-engine --lib agent::verbs::remove::",
     ),
 ];

@@ -204,7 +204,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "pairs of a move may replace what each other has brought",
         "crates/carrack-service/src/identity/targets.rs",
-        ["kind == TaskKind::Move || held", "held"],
+        ["(is_move || held", "(held"],
         "-p carrack-service --lib identity::targets",
     ),
 ];

@@ -71,6 +71,7 @@ fn question(index: u32) -> QueryItem {
         path,
         kind: ItemKind::File,
         size: 5,
+        mode: 0o644,
         mtime: Time::default(),
         others: OtherAttributes::default(),
         fingerprint: Some([1; 16]),

@@ -173,6 +173,7 @@ mod tests {
             path: b"dir/name".to_vec(),
             kind: crate::report::ItemKind::File,
             size: 1,
+            mode: 0o644,
             mtime: crate::attributes::Time::new(1, 1),
             others: crate::attributes::OtherAttributes::default(),
             fingerprint: Some([1; 16]),

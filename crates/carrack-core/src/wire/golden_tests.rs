@@ -18,6 +18,7 @@ use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::growing::{GrowingLock, GrowingSources};
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
+use crate::plan::compare::State;
 use crate::report::{
     Counts, DestinationCounts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unfinished, Unkept,
     UnkeptAttributes, UnkeptDirectories, Unsynced,
@@ -108,10 +109,6 @@ fn source(origin: Origin, target: &[u8]) -> SourceSpec {
     SourceSpec { origin, target: target.to_vec() }
 }
 
-fn path(path: &[u8]) -> Origin {
-    Origin::Path(path.to_vec())
-}
-
 fn asks() -> Vec<Line> {
     let dial = Dial {
         session: session(),
@@ -123,16 +120,18 @@ fn asks() -> Vec<Line> {
         segment: 0,
         tell_connected: false,
     };
+    let path = |path: &[u8]| Origin::Path(path.to_vec());
     let sources = vec![source(path(b"a/"), b""), source(path(b"b"), b"b")];
     let list = List { path: b"l".to_vec(), ..List::default() };
     let survey = Some(Survey { digests: Digests::BLAKE3, kept: KeptAttributes::ALL, after: b"a/b".to_vec() });
     let rename = |no_replace| Ask::Rename(Rename { from: b"f".to_vec(), to: b"t".to_vec(), no_replace });
-    let remove = Remove { path: b"r".to_vec(), recursive: true, go_on: false, empty_only: false };
+    let unchanged = Some(State { kind: ItemKind::File, size: 5, mtime: Some(Time::new(-7, 8)) });
+    let remove = Remove { path: b"r".to_vec(), recursive: true, go_on: false, empty_only: false, unchanged };
     let paths = || vec![b"p/q".to_vec(), b"\xff".to_vec(), Vec::new()];
     let selected = || vec![b"p/q".to_vec(), b"\xff".to_vec()];
     let ports = |ports| Ask::Listen(Listen { session: session(), ports });
     let range = Ports { low: 4000, high: 4999 };
-    let sum = |digests| Ask::Sum(Sum { path: b"s".to_vec(), digests });
+    let sum = |digests| Ask::Sum(Sum { path: b"s".to_vec(), digests, one_file: false });
     let make = |path: &[u8], parents| Ask::MakeDirectory(MakeDirectory { path: path.to_vec(), parents });
     let hello = Hello { oldest: 1, newest: 1, program: "0.1.0".into(), token: "t0ken".into(), ..Hello::default() };
     let kept = Confinement { root: b"~/data".to_vec(), within: b"run/7".to_vec() };
@@ -207,7 +206,8 @@ fn begins() -> Vec<Line> {
         ..options()
     };
     let xxh128 = TransferOptions { digests: Digests { adler32: true, crc32c: true, ..Digests::XXH128 }, ..all() };
-    let (send, a) = (|sources, known| Role::Send(SendRole { sources, known }), || vec![source(path(b"/data/a"), b"a")]);
+    let send = |sources, known| Role::Send(SendRole { sources, known });
+    let a = || vec![source(Origin::Path(b"/data/a".to_vec()), b"a")];
     let [stdin, zeros, random] = [Origin::Stdin, Origin::Zeros(77), Origin::Random(78)];
     let synthetic = vec![source(stdin, b"stdin"), source(zeros, b"zero"), source(random, b"random")];
     let into = ReceiveRole {
@@ -540,7 +540,7 @@ fn directory(path: &[u8]) -> DirectoryAttributes {
 
 fn query(fingerprint: Option<[u8; 16]>, others: OtherAttributes) -> PeerMessage {
     let (path, mtime) = (b"q".to_vec(), Time::new(6, 7));
-    let file = QueryItem { index: 4, path, kind: ItemKind::File, size: 5, mtime, others, fingerprint };
+    let file = QueryItem { index: 4, path, kind: ItemKind::File, size: 5, mode: 0o640, mtime, others, fingerprint };
     let link = QueryItem { index: 5, kind: ItemKind::Symlink, size: 0, mtime: Time::new(-6, 8), ..file.clone() };
     PeerMessage::Query { bundle: BundleId(3), items: vec![file, link] }
 }

@@ -527,7 +527,6 @@ pub fn sum(
     if let Place::Stored(_, store) = place {
         return stored::sum(&**store, sum, filters, work, send);
     }
-    let digests = sum.digests;
     let stat = place.stat(&sum.path).map_err(|error| named(&sum.path, "stat", &error))?;
     let mut count = 0;
     if stat.kind != Kind::Dir {
@@ -538,10 +537,11 @@ pub fn sum(
             return Ok(0);
         }
         let root = PosixSource::open(place, &sum.path)?;
-        let result = digest(&root, &Walk::plain(0).item(b"", ItemKind::File), digests, work);
+        let result = digest(&root, &Walk::plain(0).item(b"", ItemKind::File), sum.digests, work);
         send(vec![summed(name.to_vec(), result)])?;
         return Ok(1);
     }
+    stored::check_may_be_directory(sum)?;
     let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
     let root = PosixSource::from(RootKind::Directory(Arc::new(top)));
     let listing = List { path: sum.path.clone(), recursive: true, ..List::default() };
@@ -550,7 +550,7 @@ pub fn sum(
             let result = match entry.failure {
                 Some(failure) => Err(failure),
                 None if entry.kind == Some(ItemKind::File) => {
-                    digest(&root, &Walk::plain(0).item(&entry.path, ItemKind::File), digests, work)
+                    digest(&root, &Walk::plain(0).item(&entry.path, ItemKind::File), sum.digests, work)
                 }
                 None => continue,
             };

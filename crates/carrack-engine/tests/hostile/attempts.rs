@@ -42,7 +42,7 @@ fn assert_violation(failure: &Failure, what: &str) {
 
 fn question(index: u32, path: &[u8]) -> QueryItem {
     let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, Time::new(1, 0), Some([1; 16]));
-    QueryItem { index, path: path.to_vec(), kind, size, mtime, others: Default::default(), fingerprint }
+    QueryItem { index, path: path.to_vec(), kind, size, mode: 0o644, mtime, others: Default::default(), fingerprint }
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn paths_outside_are_not_read_or_changed() {
     std::fs::write(sandbox.root().join("mine"), b"mine").unwrap();
     let before = sandbox.names();
     for path in WAYS_OUT {
-        let sum = Sum { path: bytes(path), digests: 1 };
+        let sum = Sum { path: bytes(path), digests: 1, one_file: false };
         let asks = [
             Ask::List(List { path: bytes(path), recursive: true, ..List::default() }),
             Ask::List(List { path: bytes(path), survey: Some(Survey::default()), ..List::default() }),

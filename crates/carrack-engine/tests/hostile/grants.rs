@@ -74,7 +74,7 @@ fn list(path: &str) -> Ask {
 }
 
 fn sum(path: &str) -> Ask {
-    Ask::Sum(Sum { path: bytes(path), digests: 1 })
+    Ask::Sum(Sum { path: bytes(path), digests: 1, one_file: false })
 }
 
 fn read(path: &str) -> Ask {

@@ -79,7 +79,7 @@ fn unknown_types() {
 
 fn question(index: u32, path: &[u8]) -> QueryItem {
     let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, Time::new(1, 0), Some([1; 16]));
-    QueryItem { index, path: path.to_vec(), kind, size, mtime, others: Default::default(), fingerprint }
+    QueryItem { index, path: path.to_vec(), kind, size, mode: 0o644, mtime, others: Default::default(), fingerprint }
 }
 
 /// Of an earlier attempt a sender may speak only where both sides know of such things; and of its

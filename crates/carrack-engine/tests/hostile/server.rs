@@ -300,7 +300,8 @@ fn hostile_names() {
 /// Whether an earlier attempt has brought it.
 fn question(path: &[u8]) -> PeerMessage {
     let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, Time::new(1, 0), Some([1; 16]));
-    let item = QueryItem { index: 0, path: path.to_vec(), kind, size, mtime, others: Default::default(), fingerprint };
+    let (path, others) = (path.to_vec(), Default::default());
+    let item = QueryItem { index: 0, path, kind, size, mode: 0o644, mtime, others, fingerprint };
     PeerMessage::Query { bundle: BundleId(1), items: vec![item] }
 }
 

@@ -15,11 +15,12 @@ use super::Api;
 use super::caller::Known;
 use super::extract::{Body, PathOf, QueryOf, etag, if_match, limit, paged};
 use super::problem::{ApiError, Done};
+use super::shares::NameFault;
 use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may, name_fault};
 use crate::ledger::{EndpointRow, LedgerError, NewEvent, Page};
 use crate::model::{
     Endpoint, EndpointLimits, EndpointLocation, EndpointTest, EndpointUpdate, EventKind, Listed, NewEndpoint, Problem,
-    Secret, Verb, is_of_this_host,
+    ProblemCode, Secret, Verb, is_of_this_host,
 };
 
 const TEXT_MAX: usize = 4096;
@@ -323,7 +324,7 @@ pub(super) async fn remove(
 }
 
 /// Tries an endpoint: reaches it, shows its token, looks at its clock and its storage. A caller who may write and
-/// delete there has it make a file, read it back and remove it, too.
+/// delete there has it make a file, read it back and remove it, too. One test of an endpoint at a time, four in all.
 #[utoipa::path(
     post, path = "/endpoints/{name}/test", tag = "endpoints",
     params(("name" = String, Path, description = "The endpoint.")),
@@ -350,6 +351,7 @@ pub(super) async fn test(
         api.check_open(&row.endpoint)?;
         let token = row.sealed_token.as_ref().map(|sealed| api.seal.unseal(&name, sealed)).transpose();
         let token = token.map_err(|error| ApiError::conflict(error.to_string()))?;
+        let _under_way = api.tests.take(&name).map_err(|fault| busy_with_tests(&name, fault))?;
         // Whoever added it was let in by an admin's right, or only to other hosts.
         let far_only = !api.is_admin(&row.endpoint.owner)?;
         let mut test = api.backend.test_endpoint(&row.endpoint, token.as_ref(), far_only);
@@ -361,6 +363,15 @@ pub(super) async fn test(
         Ok(test)
     });
     tested.await.map(Json)
+}
+
+/// A test can last as long as a host keeps silent, and holds a thread of the API.
+fn busy_with_tests(name: &str, fault: NameFault) -> ApiError {
+    let detail = match fault {
+        NameFault::Held => format!("@{name} is tested at present: that test tells what it finds"),
+        NameFault::Full => "as many endpoints are tested as may be at once".to_owned(),
+    };
+    ApiError::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::TooMany, detail).retry_after(5)
 }
 
 /// Whether a location can be an endpoint's, and this caller's: what has it parsed as a task's has it checked as one.

@@ -255,6 +255,11 @@ impl Api {
         self.revoke(id_of_token(token))
     }
 
+    /// The same of sessions that have ended.
+    pub(super) fn revoke_grants_of_sessions(&self, ended: &[String]) -> Result<(), LedgerError> {
+        ended.iter().try_for_each(|session| self.revoke_grants_of_token(session))
+    }
+
     /// The same of all grants of a user, or takes it back.
     pub(super) fn set_grants_of_user(&self, user: &str, may: bool) -> Result<(), LedgerError> {
         let tokens = self.ledger.tokens(user)?.into_iter().map(|row| id_of_token(&row.id));

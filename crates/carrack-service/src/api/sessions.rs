@@ -12,7 +12,7 @@ use super::extract::{Body, PathOf};
 use super::problem::{ApiError, Done};
 use super::{Api, login};
 use crate::identity::Object;
-use crate::ledger::LedgerError;
+use crate::ledger::{LedgerError, UserChange};
 use crate::model::{KnownBy, Login, LoginLink, PasswordChange, Problem, ProblemCode, Verb};
 
 /// Changes the caller's own password. All their sessions and links end; whoever is in a session gets a new one.
@@ -33,18 +33,18 @@ pub(super) async fn change_password(
 ) -> Done<Response> {
     let address = peer.and_then(|Extension(peer)| peer.address());
     let caller = Arc::clone(&known.caller);
-    let has_one = api.run(move |api| {
+    let before = api.run(move |api| {
         api.check(&caller, Verb::Admin, Object::Tokens { user: &caller.user })?;
         api.check_logins(&caller)?;
         match api.ledger.user(&caller.user) {
-            Ok(row) => Ok(row.password.is_some()),
+            Ok(row) => Ok(row.password),
             Err(LedgerError::Missing) => Err(ApiError::conflict("the account is no user of the service")),
             Err(error) => Err(error.into()),
         }
     });
-    let name = known.caller.user.clone();
+    let (name, before) = (known.caller.user.clone(), before.await?);
     // Whoever finds a session open does not take it over for good.
-    if has_one.await? && known.caller.via != KnownBy::Socket {
+    if before.is_some() && known.caller.via != KnownBy::Socket {
         let old = change.old.ok_or_else(|| ApiError::malformed("old: the password until now is needed"))?;
         if login::proved(&api, &name, name.clone(), old, address).await?.is_none() {
             let detail = "the password until now is another one";
@@ -53,17 +53,18 @@ pub(super) async fn change_password(
     }
     let password = api.hash(Some(change.new)).await?;
     let changed = api.run(move |api| {
-        let mut row = api.ledger.user(&name)?;
-        row.password = password;
+        // An admin may have given them another one meanwhile, to shut out whoever knows the old one.
+        let change = UserChange { password: Some(password), password_was: Some(before), ..UserChange::default() };
         api.links.forget(&name);
         // A session ends with its password; tokens, which a user has made on purpose, stay.
-        api.ledger.change_user(&row)?;
+        let (row, ended) = api.ledger.change_user(&name, &change)?;
+        api.revoke_grants_of_sessions(&ended)?;
         api.end_file_workers_of_logins(&name);
         tracing::info!(target: "carrack::audit", user = %name, from = ?address, "password changed");
         Ok(row.user)
     });
     let user = changed.await?;
-    if known.caller.via != KnownBy::Session {
+    if known.caller.via != KnownBy::Session || !user.enabled {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     login::begin(&api, user, known.csrf.is_some(), address, login::agent_of(&headers)).await
@@ -108,8 +109,10 @@ pub(super) async fn end(State(api): State<Arc<Api>>, known: Known, PathOf(name):
         api.check(&known.caller, Verb::Admin, Object::Tokens { user: &name })?;
         api.ledger.user(&name)?;
         api.links.forget(&name);
-        let count = api.ledger.remove_sessions(&name)?;
+        let ended = api.ledger.remove_sessions(&name)?;
+        api.revoke_grants_of_sessions(&ended)?;
         api.end_file_workers_of_logins(&name);
+        let count = ended.len();
         tracing::info!(target: "carrack::audit", by = %known.caller.user, user = %name, count, "sessions ended");
         Ok(StatusCode::NO_CONTENT)
     });

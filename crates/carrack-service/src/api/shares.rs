@@ -3,7 +3,7 @@
 //! gets something.
 
 use carrack_engine::sync::lock;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -116,6 +116,57 @@ impl Drop for Share {
     }
 }
 
+/// Names of which each has something under way once at a time, and all together only so often.
+#[derive(Debug)]
+pub(super) struct Names {
+    most: usize,
+    held: Mutex<BTreeSet<String>>,
+}
+
+/// One of them, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Name {
+    names: Arc<Names>,
+    name: String,
+}
+
+/// Why a name cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NameFault {
+    /// Somebody has it.
+    Held,
+    /// As many others are held as may be.
+    Full,
+}
+
+impl Names {
+    pub fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, held: Mutex::default() })
+    }
+
+    /// Takes a name.
+    ///
+    /// # Errors
+    /// Every [`NameFault`].
+    pub fn take(self: &Arc<Self>, name: &str) -> Result<Name, NameFault> {
+        let mut held = lock(&self.held);
+        if held.contains(name) {
+            return Err(NameFault::Held);
+        }
+        if held.len() >= self.most {
+            return Err(NameFault::Full);
+        }
+        held.insert(name.to_owned());
+        Ok(Name { names: Arc::clone(self), name: name.to_owned() })
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        lock(&self.names.held).remove(&self.name);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,5 +209,15 @@ mod tests {
             drop(first);
         });
         assert!(given.is_some());
+    }
+
+    #[test]
+    fn name_is_had_once_and_so_many_in_all() {
+        let names = Names::new(2);
+        let (one, two) = (names.take("one"), names.take("two"));
+        assert_eq!(names.take("one").err(), Some(NameFault::Held));
+        assert_eq!(names.take("three").err(), Some(NameFault::Full));
+        drop(one);
+        assert!(names.take("three").is_ok() && names.take("one").is_ok() && two.is_ok());
     }
 }

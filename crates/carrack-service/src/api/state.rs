@@ -18,7 +18,7 @@ use super::documents::BODIES_BUDGET;
 use super::hands::{Hands, Undone};
 use super::place_counters::PlaceMetrics;
 use super::problem::{ApiError, Done};
-use super::shares::{Holder, Share, Shares};
+use super::shares::{Holder, Names, Share, Shares};
 use super::space::Found;
 use super::strangers::Audit;
 use crate::bench::Benches;
@@ -42,6 +42,8 @@ const LOGINS_WAITING: usize = 48;
 pub(super) const STREAMS_AT_ONCE: usize = 512;
 /// A stream of a file's content, or of a directory's, counts as so many: it keeps more in memory.
 pub(super) const STREAMS_OF_A_DOWNLOAD: usize = 8;
+/// Tests of endpoints at once: each holds a thread for as long as a host keeps silent.
+const TESTS_AT_ONCE: usize = 4;
 
 /// What the API stands on.
 pub struct Parts {
@@ -106,6 +108,8 @@ pub struct Api {
     pub(super) streams: Arc<Shares>,
     /// Bytes of bodies that are in memory, by who has sent them.
     pub(super) bodies: Arc<Shares>,
+    /// Endpoints that are tested.
+    pub(super) tests: Arc<Names>,
     /// Grows when there may be new events.
     pub(super) changed: watch::Sender<u64>,
     /// Becomes true when the service ends: streams end with it.
@@ -149,6 +153,7 @@ impl Api {
             logins: Shares::new(LOGINS_WAITING),
             streams: Shares::new(STREAMS_AT_ONCE),
             bodies: Shares::new(BODIES_BUDGET),
+            tests: Names::new(TESTS_AT_ONCE),
             changed: watch::Sender::new(0),
             stopping: watch::Sender::new(false),
         });

@@ -7,6 +7,7 @@ use super::{Api, TaskSize};
 use crate::identity::{Caller, RequestFault, SCOPE_LACKS_VERB, check_request};
 use crate::ledger::{LedgerError, Submission, Submitted};
 use crate::model::{KnownBy, NewTask, ProblemCode, Verb, new_id};
+use crate::schedule::timer::SUBMISSION_PREFIX;
 
 const SUBMISSION_ID_MAX: usize = 128;
 
@@ -32,8 +33,10 @@ pub(super) fn submission_id(headers: &HeaderMap, query: Option<String>) -> Done<
                 "a submission's id has 1 to {SUBMISSION_ID_MAX} printable characters without spaces"
             )))
         }
-        // Timers' tasks have ids of their own kind.
-        Some(id) if id.starts_with("timer:") => Err(ApiError::malformed("a submission's id begins not with timer:")),
+        // With the id of a run to come, that run would find another request under it, and the timer would stop.
+        Some(id) if id.starts_with(SUBMISSION_PREFIX) => {
+            Err(ApiError::malformed(format!("a submission's id does not begin with {SUBMISSION_PREFIX}")))
+        }
         _ => Ok(id),
     }
 }
@@ -130,5 +133,24 @@ impl Api {
         }
         self.backend.complete(&mut submitted.task);
         Ok(submitted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::timer;
+
+    #[test]
+    fn submission_id_of_a_run_of_a_timer_is_nobodys_to_choose() {
+        let none = HeaderMap::new();
+        for run in [timer::submission_id("0199", 1), timer::submission_id("", 0)] {
+            let headers = HeaderMap::from_iter([("idempotency-key".parse().unwrap(), run.parse().unwrap())]);
+            assert!(
+                submission_id(&none, Some(run.clone())).is_err() && submission_id(&headers, None).is_err(),
+                "{run}"
+            );
+        }
+        assert!(matches!(submission_id(&none, Some("timer-run-1".to_owned())), Ok(Some(_))));
     }
 }

@@ -20,7 +20,7 @@ use crate::ledger::LedgerError;
 use crate::model::{KnownBy, Listed, MadeToken, NewToken, Problem, Role, Scope, Task, TokenRow, Verb};
 
 const LABEL_MAX: usize = 256;
-/// Tokens and sessions of one user.
+/// Tokens of one user. Sessions do not count: they end by themselves.
 const TOKENS_MAX: usize = 1000;
 
 /// Whose tokens are listed.
@@ -76,7 +76,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
         if let Some(scope) = &new.scope {
             check_scope(api, &user, scope)?;
         }
-        if api.ledger.tokens(&user)?.len() >= TOKENS_MAX {
+        if api.ledger.tokens(&user)?.iter().filter(|row| !row.is_session).count() >= TOKENS_MAX {
             return Err(ApiError::conflict(format!("a user has at most {TOKENS_MAX} tokens: revoke some")));
         }
         let expires = new.expires.or(caller.expires.filter(|_| caller.via == KnownBy::Token));

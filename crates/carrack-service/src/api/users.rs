@@ -12,7 +12,7 @@ use super::extract::{Body, PathOf};
 use super::problem::{ApiError, Done};
 use super::{Api, LOCAL_USER};
 use crate::identity::{Object, hash_password, name_fault};
-use crate::ledger::UserRow;
+use crate::ledger::{UserChange, UserRow};
 use crate::model::{Listed, NewUser, Problem, ProblemCode, Role, Secret, User, UserUpdate, Verb};
 
 const PASSWORD_MIN: usize = 10;
@@ -128,20 +128,18 @@ pub(super) async fn update(
         Some(password) => Some(api.hash(password).await?),
     };
     let changed = api.run(move |api| {
-        let mut row = api.ledger.user(&name)?;
         let is_shut_out = update.enabled == Some(false) || update.role.is_some_and(|role| role != Role::Admin);
         if name == LOCAL_USER && is_shut_out {
             let detail = "the account that runs the service stays an admin of it";
             return Err(ApiError::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail));
         }
-        row.user.role = update.role.unwrap_or(row.user.role);
-        row.user.account = update.account.unwrap_or(row.user.account);
-        row.user.enabled = update.enabled.unwrap_or(row.user.enabled);
-        if let Some(password) = password {
-            row.password = password;
+        if password.is_some() {
             api.links.forget(&name);
         }
-        api.ledger.change_user(&row)?;
+        let (role, account, enabled) = (update.role, update.account, update.enabled);
+        let change = UserChange { role, account, enabled, password, password_was: None };
+        let (row, ended) = api.ledger.change_user(&name, &change)?;
+        api.revoke_grants_of_sessions(&ended)?;
         tracing::info!(
             target: "carrack::audit",
             by = %known.caller.user, user = %name, role = row.user.role.name(), enabled = row.user.enabled, "user changed"

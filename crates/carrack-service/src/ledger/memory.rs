@@ -17,7 +17,7 @@ use super::health::HealthRow;
 use super::tally::{self, OverviewQuery, OverviewRows, Shift, TASKS_MOST};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow, VisitedTasks, VisitsMost,
+    TaskChange, TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserChange, UserRow, VisitedTasks, VisitsMost,
     endpoints_of, rules,
 };
 use crate::clock::Moment;
@@ -291,17 +291,16 @@ impl Ledger for MemoryLedger {
         Ok(self.rows().users.values().map(|row| row.user.clone()).collect())
     }
 
-    fn change_user(&self, row: &UserRow) -> Answer<()> {
+    fn change_user(&self, name: &str, change: &UserChange) -> Answer<(UserRow, Vec<String>)> {
         let mut rows = self.rows();
-        let before = rows.users.get(&row.user.name).cloned().ok_or(LedgerError::Missing)?;
+        let mut row = rows.users.get(name).cloned().ok_or(LedgerError::Missing)?;
+        let ends_sessions = rules::change_user(&mut row, change)?;
         if rows.is_account_taken(&row.user) {
             return Err(LedgerError::Taken);
         }
-        rows.users.insert(row.user.name.clone(), row.clone());
-        if !row.user.enabled || before.user.role != row.user.role || before.password != row.password {
-            rows.remove_sessions(&row.user.name);
-        }
-        Ok(())
+        rows.users.insert(name.to_owned(), row.clone());
+        let ended = if ends_sessions { rows.remove_sessions(name) } else { Vec::new() };
+        Ok((row, ended))
     }
 
     fn add_token(&self, row: &TokenRow, digest: &[u8; 32]) -> Answer<()> {
@@ -371,7 +370,7 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
-    fn remove_sessions(&self, user: &str) -> Answer<u64> {
+    fn remove_sessions(&self, user: &str) -> Answer<Vec<String>> {
         Ok(self.rows().remove_sessions(user))
     }
 
@@ -467,9 +466,11 @@ impl Ledger for MemoryLedger {
         let mut rows = self.rows();
         let ended = rows.tasks.iter().filter_map(|(place, row)| Some((row.task.ended?, *place)));
         let mut ended: Vec<_> = ended.filter(|(ended, _)| *ended < retention.tasks_ended_before).collect();
+        ended.retain(|(_, place)| !rows.is_last_of_timer(*place));
         ended.sort_unstable();
         ended.truncate(retention.limit);
-        let gone = ended.into_iter().filter_map(|(_, place)| rows.forget_task(place)).collect();
+        let gone: Vec<String> = ended.into_iter().filter_map(|(_, place)| rows.forget_task(place)).collect();
+        rows.forgotten.extend(gone.iter().cloned());
         let old = rows.events.values().filter(|event| event.time < retention.events_before);
         let mut old: Vec<_> = old.map(|event| (event.time, event.id)).collect();
         old.sort_unstable();
@@ -480,6 +481,15 @@ impl Ledger for MemoryLedger {
         rows.tallies.forget(retention.events_before);
         rows.audit.forget(retention.events_before, retention.limit);
         Ok(gone)
+    }
+
+    fn forgotten(&self) -> Answer<Vec<String>> {
+        Ok(self.rows().forgotten.iter().cloned().collect())
+    }
+
+    fn directories_removed(&self, tasks: &[String]) -> Answer<()> {
+        self.rows().forgotten.retain(|task| !tasks.contains(task));
+        Ok(())
     }
 
     fn probe(&self) -> Answer<()> {

@@ -24,8 +24,8 @@ use self::audit::{AuditFilter, NewAuditLine};
 use self::health::HealthRow;
 pub use self::rows::{
     Answer, EndpointRow, EventFilter, LedgerError, NewEvent, Page, Retention, Submission, Submitted, TaskChange,
-    TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow, VisitedTasks, VisitsMost, endpoint_of,
-    endpoints_of,
+    TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserChange, UserRow, VisitedTasks, VisitsMost,
+    endpoint_of, endpoints_of,
 };
 use self::tally::{OverviewQuery, OverviewRows};
 use crate::clock::Moment;
@@ -165,12 +165,13 @@ pub trait Ledger: Send + Sync + 'static {
     /// All users by name.
     fn users(&self) -> Answer<Vec<User>>;
 
-    /// Replaces what is known of a user. Where they are disabled, or their password or role changes, their
-    /// sessions end.
+    /// Changes a user: what the change does not name stays as it is. Where they are disabled, or their password or role
+    /// changes, their sessions end. The user as they are now, and the identifiers of those sessions.
     ///
     /// # Errors
-    /// [`LedgerError::Missing`].
-    fn change_user(&self, row: &UserRow) -> Answer<()>;
+    /// [`LedgerError::Missing`]; [`LedgerError::Taken`] where the account is another user's; [`LedgerError::Conflict`]
+    /// where the password is another one than the change says.
+    fn change_user(&self, name: &str, change: &UserChange) -> Answer<(UserRow, Vec<String>)>;
 
     /// Keeps a token, by the SHA-256 of its secret.
     ///
@@ -204,8 +205,8 @@ pub trait Ledger: Send + Sync + 'static {
     /// [`LedgerError::Missing`].
     fn remove_token(&self, id: &str) -> Answer<()>;
 
-    /// Removes all sessions of a user; how many they were.
-    fn remove_sessions(&self, user: &str) -> Answer<u64>;
+    /// Removes all sessions of a user; their identifiers.
+    fn remove_sessions(&self, user: &str) -> Answer<Vec<String>>;
 
     /// Keeps that grants with this number are not taken before `until`, by when the last of them has expired. What is
     /// over at `now` is forgotten.
@@ -251,8 +252,15 @@ pub trait Ledger: Send + Sync + 'static {
     /// [`LedgerError::Missing`].
     fn remove_timer(&self, id: &str, event: &NewEvent, now: Moment) -> Answer<()>;
 
-    /// Forgets what is old. The identifiers of the tasks that went, whose journals can go too.
+    /// Forgets what is old, but for the last task of each timer: the next run is held to what it has found. The
+    /// identifiers of the tasks that went, whose directories can go too.
     fn forget(&self, retention: &Retention) -> Answer<Vec<String>>;
+
+    /// Tasks that [`Ledger::forget`] took, and of which [`Ledger::directories_removed`] has not heard yet.
+    fn forgotten(&self) -> Answer<Vec<String>>;
+
+    /// The directories of these forgotten tasks are gone.
+    fn directories_removed(&self, tasks: &[String]) -> Answer<()>;
 
     /// Whether anything can be written at present: asked before a health check answers.
     fn probe(&self) -> Answer<()>;

@@ -7,8 +7,8 @@ use carrack_core::location::Location;
 
 use crate::clock::Moment;
 use crate::model::{
-    Blocked, EndVisit, Endpoint, Estimate, EventKind, Fence, NewTask, Progress, Task, TaskFailure, TaskSort, TaskState,
-    User,
+    Blocked, EndVisit, Endpoint, Estimate, EventKind, Fence, NewTask, Progress, Role, Task, TaskFailure, TaskSort,
+    TaskState, User,
 };
 
 /// Why the ledger did not do what it was asked.
@@ -255,6 +255,21 @@ pub struct UserRow {
     pub user: User,
     /// The password's hash, in PHC's form; none: no password lets anybody in.
     pub password: Option<String>,
+}
+
+/// A change of a user. What is left out stays as it is.
+#[derive(Clone, Default)]
+pub struct UserChange {
+    /// Another role.
+    pub role: Option<Role>,
+    /// Another account of the host, or none.
+    pub account: Option<Option<u32>>,
+    /// Whether they are let in.
+    pub enabled: Option<bool>,
+    /// Another password's hash, or none.
+    pub password: Option<Option<String>>,
+    /// Only where the password's hash is still this one.
+    pub password_was: Option<Option<String>>,
 }
 
 /// What is kept for how long.

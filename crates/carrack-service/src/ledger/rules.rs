@@ -4,13 +4,32 @@
 use carrack_core::failure::{ErrorCode, Side};
 use serde_json::json;
 
-use super::rows::{Answer, LedgerError, NewEvent, Submission, Submitted, TaskChange, TaskGuard};
+use super::rows::{Answer, LedgerError, NewEvent, Submission, Submitted, TaskChange, TaskGuard, UserChange, UserRow};
 use crate::clock::Moment;
 use crate::model::{Blocked, BlockedCause, Endpoint, EventKind, NewTask, Progress, Task, TaskFailure, TaskState};
 
 /// By how much fences and numbers of events jump where a ledger is restored from a backup: more than a service counts
 /// between two backups, so that nothing written since the backup was made passes for new.
 pub const RESTORE_STEP: u64 = 1 << 32;
+
+/// Changes a user. Whether their sessions end.
+///
+/// # Errors
+/// [`LedgerError::Conflict`] where the password is another one than the change says.
+pub fn change_user(row: &mut UserRow, change: &UserChange) -> Answer<bool> {
+    let UserChange { role, account, enabled, password, password_was } = change;
+    if password_was.as_ref().is_some_and(|was| *was != row.password) {
+        return Err(LedgerError::Conflict("the password was changed meanwhile".to_owned()));
+    }
+    let before = row.clone();
+    row.user.role = role.unwrap_or(row.user.role);
+    row.user.account = account.unwrap_or(row.user.account);
+    row.user.enabled = enabled.unwrap_or(row.user.enabled);
+    if let Some(password) = password {
+        row.password.clone_from(password);
+    }
+    Ok(!row.user.enabled || before.user.role != row.user.role || before.password != row.password)
+}
 
 /// A task as it is when it is accepted.
 pub fn accepted(submission: &Submission, now: Moment) -> Task {

@@ -1,6 +1,7 @@
 //! Whether the ledger is older than the tasks beside it: somebody has put a file from before in its place. What it
 //! acknowledged since is gone, and attempts that it hands out would be refused by journals.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::ledger::{Answer, Ledger, LedgerError};
@@ -15,6 +16,8 @@ const NAMED: usize = 5;
 /// Those of the ledger.
 pub fn news(ledger: &dyn Ledger, tasks: &Path) -> Answer<Option<String>> {
     let (mut unknown, mut ahead) = (Vec::new(), Vec::new());
+    // Their directories are removed soon.
+    let forgotten: BTreeSet<String> = ledger.forgotten()?.into_iter().collect();
     let entries = std::fs::read_dir(tasks).into_iter().flatten().filter_map(Result::ok);
     for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
         let Ok(id) = entry.file_name().into_string() else { continue };
@@ -26,6 +29,7 @@ pub fn news(ledger: &dyn Ledger, tasks: &Path) -> Answer<Option<String>> {
                     ahead.push(id);
                 }
             }
+            Err(LedgerError::Missing) if forgotten.contains(&id) => {}
             Err(LedgerError::Missing) => unknown.push(id),
             Err(error) => return Err(error),
         }
@@ -50,23 +54,26 @@ fn named(ids: &mut [String], what: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::clock::Moment;
-    use crate::ledger::Submission;
     use crate::ledger::memory::MemoryLedger;
-    use crate::model::{NewTask, Pair};
+    use crate::ledger::{Retention, Submission, TaskChange, TaskGuard};
+    use crate::model::{NewTask, Pair, TaskState};
 
-    #[test]
-    fn ledger_that_is_older_than_the_tasks_beside_it_is_named() {
-        let ledger = MemoryLedger::new();
+    fn submission(id: &str) -> Submission {
         let pair = Pair { source: "@here:/a".to_owned(), destination: Some("@there:/b".to_owned()) };
-        let submission = Submission {
-            id: "known".to_owned(),
+        Submission {
+            id: id.to_owned(),
             owner: "ada".to_owned(),
             submission_id: None,
             request: NewTask { pairs: vec![pair], ..NewTask::default() },
             endpoints: Vec::new(),
             estimate: None,
-        };
-        ledger.submit(&submission, Moment(0)).unwrap();
+        }
+    }
+
+    #[test]
+    fn ledger_that_is_older_than_the_tasks_beside_it_is_named() {
+        let ledger = MemoryLedger::new();
+        ledger.submit(&submission("known"), Moment(0)).unwrap();
         let tasks = tempfile::tempdir().unwrap();
         let known = tasks.path().join("known");
         std::fs::create_dir(&known).unwrap();
@@ -81,5 +88,21 @@ mod tests {
         }
         let unknown = "7 tasks are not in it: t0, t1, t2, t3, t4 and 2 more";
         assert_eq!(news(&ledger, tasks.path()).unwrap(), Some(format!("{unknown}; {ahead}")));
+    }
+
+    /// A service may be killed between the two.
+    #[test]
+    fn directory_of_a_forgotten_task_makes_no_ledger_older() {
+        let ledger = MemoryLedger::new();
+        ledger.submit(&submission("old"), Moment(0)).unwrap();
+        let end = TaskChange { state: Some(TaskState::Cancelled), ..TaskChange::default() };
+        ledger.change_task("old", &TaskGuard::default(), &end, &[], Moment(1)).unwrap();
+        let retention = Retention { tasks_ended_before: Moment(9), events_before: Moment(0), limit: 9 };
+        let tasks = tempfile::tempdir().unwrap();
+        std::fs::create_dir(tasks.path().join("old")).unwrap();
+        assert_eq!(ledger.forget(&retention).unwrap(), ["old"]);
+        assert_eq!(news(&ledger, tasks.path()), Ok(None));
+        ledger.directories_removed(&["old".to_owned()]).unwrap();
+        assert!(news(&ledger, tasks.path()).unwrap().is_some_and(|news| news.contains("old")));
     }
 }

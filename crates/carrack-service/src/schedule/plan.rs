@@ -263,13 +263,14 @@ impl<'a> Room<'a> {
             }
             if let Some((holder, held)) = self.who_gives_way(owner, &holders, &leaving) {
                 leaving.insert(&holder.id);
-                let why = format!("{} has {held} of what {owner} waits for and has none of", holder.owner);
+                let why = format!("{} has {held} of what another user waits for and has none of", holder.owner);
                 let detail = json!({
-                    "for_task": entry.id, "for_owner": owner, "held_by_owner": held, "waits_for": obstacle.why,
+                    "held_by_owner": held, "waits_for": obstacle.why,
                     "owner_used_seconds": self.view.shares.used(&holder.owner).as_secs(),
-                    "for_owner_used_seconds": self.view.shares.used(owner).as_secs(),
                 });
-                decisions.push(Decision::GiveWay { task: holder.id.clone(), why, detail });
+                let used = self.view.shares.used(owner).as_secs();
+                let for_whom = format!("task {} of {owner}, who has used {used} s", entry.id);
+                decisions.push(Decision::GiveWay { task: holder.id.clone(), why, detail, for_whom });
             }
         }
     }

@@ -127,6 +127,11 @@ fn plan_owner_of_most_gives_way_where_the_reserve_is_used_up() {
     scene.waits("d2", "dan", ("@x", "@y"));
     let plan = scene.plan();
     assert_eq!((started(&plan).len(), gave_way(&plan)), (0, vec!["a2"]));
+    // Its owner learns nothing of the other.
+    let Some(Decision::GiveWay { why, detail, for_whom, .. }) = plan.decisions.first() else { panic!("{plan:?}") };
+    assert_eq!(why, "ann has 2 of what another user waits for and has none of");
+    assert!(!["dan", "d1", "for_owner", "for_task"].iter().any(|word| detail.to_string().contains(word)), "{detail}");
+    assert!(for_whom.starts_with("task d1 of dan"), "{for_whom}");
     // It is on its way out: nobody else has to go for the same owner.
     if let Stands::Running { leaves, .. } = &mut scene.tasks[1].stands {
         *leaves = true;

@@ -237,9 +237,12 @@ pub fn step(timer: &Timer, now: Moment, is_open: bool) -> Result<Step, ScheduleE
     Ok(if skips { Step::Skip { timer, due } } else { Step::Run { timer, due, missed } })
 }
 
+/// Submission ids of timers' tasks begin with this, and nobody else's do.
+pub const SUBMISSION_PREFIX: &str = "timer:";
+
 /// By what a run's task is known, so that none comes twice.
 pub fn submission_id(timer: &str, run: u64) -> String {
-    format!("timer-{timer}-run-{run}")
+    format!("{SUBMISSION_PREFIX}{timer}:run:{run}")
 }
 
 fn zone(name: Option<&str>) -> Result<TimeZone, ScheduleError> {

@@ -128,10 +128,12 @@ pub enum Decision {
     GiveWay {
         /// The task.
         task: String,
-        /// In words, one line.
+        /// In words, one line, for the task's owner.
         why: String,
-        /// Numbers and reasons.
+        /// Numbers and reasons, for the same.
         detail: serde_json::Value,
+        /// For whom, with the numbers: for the log alone. The task is another user's.
+        for_whom: String,
     },
 }
 

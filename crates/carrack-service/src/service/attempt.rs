@@ -148,10 +148,14 @@ impl Attempt {
         self.saved_at = Some(now);
     }
 
+    /// What the task has done by now, by its latest sample: items and bytes.
+    pub fn done(&self, task: &Task) -> (u64, u64) {
+        done(self.sample.as_ref().map_or(&task.progress, |sample| &sample.progress))
+    }
+
     /// Whether this attempt has moved anything yet, by its latest sample.
     pub fn got_somewhere(&self, task: &Task) -> bool {
-        let latest = self.sample.as_ref().map_or(&task.progress, |sample| &sample.progress);
-        done(latest) > self.before
+        self.done(task) > self.before
     }
 }
 

@@ -387,7 +387,10 @@ impl Dispatcher {
         for decision in decisions {
             done = done.and(match decision {
                 Decision::Start { task, detail } => self.start(&task, &detail, times, turned),
-                Decision::GiveWay { task, why, detail } => self.give_way(&task, why, detail, times, turned),
+                Decision::GiveWay { task, why, detail, for_whom } => {
+                    tracing::info!(target: "carrack::service", task, for_whom, "gives way: {why}");
+                    self.give_way(&task, &why, detail, times, turned)
+                }
             });
         }
         if done.is_err() {
@@ -507,7 +510,7 @@ impl Dispatcher {
     fn give_way(
         &mut self,
         id: &str,
-        why: String,
+        why: &str,
         detail: serde_json::Value,
         times: Times,
         turned: &mut Turned,
@@ -532,12 +535,12 @@ impl Dispatcher {
             events_before: before(self.settings.keep_events),
             limit: FORGOTTEN_AT_ONCE,
         };
-        let forgotten = self.ledger.forget(&retention)?;
+        self.ledger.forget(&retention)?;
         self.forgot_at = times.steady;
-        for task in forgotten {
-            self.workers.forget(&task);
-        }
-        Ok(())
+        // Also those that a service has forgotten which was killed before it came to their directories.
+        let mut removed = self.ledger.forgotten()?;
+        removed.retain(|task| self.workers.forget(task));
+        if removed.is_empty() { Ok(()) } else { self.ledger.directories_removed(&removed) }
     }
 }
 

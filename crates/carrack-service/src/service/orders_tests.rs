@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::clock::SystemClock;
 use crate::ledger::memory::MemoryLedger;
-use crate::ledger::{NewEvent, Submission, TaskChange, TaskGuard, UserRow};
+use crate::ledger::{NewEvent, Submission, TaskChange, TaskGuard, UserChange, UserRow};
 use crate::model::{Ceilings, Endpoint, EndpointLocation, EventKind, TokenRow, TokenUse, User, Verb};
 
 const TOKEN: &str = "the-node's-own-token";
@@ -82,10 +82,8 @@ impl Host {
         host
     }
 
-    fn change(&self, name: &str, change: impl FnOnce(&mut User)) {
-        let mut row = self.ledger.user(name).unwrap();
-        change(&mut row.user);
-        self.ledger.change_user(&row).unwrap();
+    fn set_role(&self, name: &str, role: Role) {
+        self.ledger.change_user(name, &UserChange { role: Some(role), ..UserChange::default() }).unwrap();
     }
 
     /// A token of ann's, for a path.
@@ -155,7 +153,7 @@ fn task_whose_owner_has_become_a_viewer_does_not_start() {
     let host = Host::new();
     let task = host.task("@node:/a", "@node:/b", None);
     assert!(host.order(&task).is_ok());
-    host.change("ann", |user| user.role = Role::Viewer);
+    host.set_role("ann", Role::Viewer);
     refused(host.order(&task), "viewer");
     assert!(host.orders.check_going_on(&task, &links_of(&task.request)).is_err());
 }
@@ -199,13 +197,13 @@ fn task_by_a_token_for_a_path_is_confined_to_it() {
 #[test]
 fn endpoint_of_the_service_is_closed_while_its_owner_is_no_admin() {
     let host = Host::new();
-    host.change("root", |user| user.role = Role::User);
+    host.set_role("root", Role::User);
     for name in ["here", "ssh"] {
         refused(host.order(&host.task(&format!("@{name}:/a"), "@node:/b", None)), "no admin any more");
     }
     assert!(host.order(&host.task("@node:/a", "@node:/b", None)).is_ok());
     let mut row = host.ledger.endpoint("here").unwrap();
-    host.change("ann", |user| user.role = Role::Admin);
+    host.set_role("ann", Role::Admin);
     row.endpoint.owner = "ann".to_owned();
     host.ledger.change_endpoint(&row, &event(), host.orders.clock.now()).unwrap();
     assert!(host.order(&host.task("@here:/a/b", "@node:/b", None)).is_ok());

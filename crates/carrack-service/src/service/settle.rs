@@ -27,10 +27,16 @@ impl Dispatcher {
         for told in self.workers.poll() {
             let Some(known) = self.board.tasks.get_mut(&told.task) else { continue };
             let Some(attempt) = known.attempt.as_mut().filter(|attempt| attempt.fence == told.fence) else { continue };
-            let had_moved = attempt.got_somewhere(&known.task);
+            let (had_moved, before) = (attempt.got_somewhere(&known.task), attempt.done(&known.task));
             attempt.hear(&known.task, told.what);
-            if !had_moved && attempt.got_somewhere(&known.task) {
+            let is_first = !had_moved && attempt.got_somewhere(&known.task);
+            if is_first {
                 known.deaths = 0;
+            }
+            // Others may have found a link sick while this attempt bridged an outage. Of several links, what moves does
+            // not say which one carries.
+            let moves_on = known.links.len() == 1 && attempt.done(&known.task) > before;
+            if is_first || moves_on {
                 let links = known.links.clone();
                 self.links_carry(&links, times);
             }

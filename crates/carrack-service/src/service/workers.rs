@@ -39,8 +39,8 @@ pub trait Workers: Send {
     /// told has been told.
     fn poll(&mut self) -> Vec<Told>;
 
-    /// Removes what is kept of a task that the ledger has forgotten.
-    fn forget(&mut self, task: &str);
+    /// Removes what is kept of a task that the ledger has forgotten. Whether nothing of it is left.
+    fn forget(&mut self, task: &str) -> bool;
 }
 
 impl Workers for Supervisor {
@@ -67,13 +67,14 @@ impl Workers for Supervisor {
         Supervisor::poll(self)
     }
 
-    fn forget(&mut self, task: &str) {
+    fn forget(&mut self, task: &str) -> bool {
         let directory = self.directory(task);
         match std::fs::remove_dir_all(&directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 tracing::warn!(path = %directory.display(), %error, "the journal of a forgotten task cannot be removed");
+                false
             }
-            _ => {}
+            _ => true,
         }
     }
 }

@@ -59,6 +59,8 @@ pub struct PairHistory {
     pub sources_deleted: bool,
     /// A pass has not come to its end.
     pub is_open: bool,
+    /// A pass has not come to its end, and another has begun after it.
+    left_open: bool,
     /// Some attempt has told what would be done.
     pub has_plan: bool,
     /// Of that pass.
@@ -165,6 +167,12 @@ impl PairHistory {
         self.passes > 0 && !self.failed.is_empty() && self.failed.iter().all(|path| !path.is_empty())
     }
 
+    /// Whether a pass has begun to do something. One that only tells why the pair was given up has not: it ends as soon
+    /// as it has begun, with nothing done.
+    pub fn was_begun(&self) -> bool {
+        self.is_open || self.left_open || self.progress.items_done > 0
+    }
+
     /// Whether what was told of the pair was done at this place. Journals of earlier versions do not say where: what
     /// they have told is compared with what is there.
     fn was_at(&self, place: &[u8]) -> bool {
@@ -233,6 +241,7 @@ impl History {
                     *pair = PairHistory::default();
                 }
                 pair.place = if place.is_empty() { std::mem::take(&mut pair.place) } else { place };
+                pair.left_open |= pair.is_open;
                 (pair.is_open, pair.open_failed, pair.open_can_pass) = (true, Vec::new(), false);
                 (pair.check, pair.is_asked_again) = (None, false);
             }
@@ -388,5 +397,25 @@ mod tests {
         assert_eq!(again(&records), [false, true]);
         records.extend([over(0), pass(1), began(5)]);
         assert_eq!(again(&records), [false, false]);
+    }
+
+    #[test]
+    fn pair_was_begun_where_something_was_done_or_a_pass_was_left_open() {
+        let (time, place) = (Moment(0), vec![1]);
+        let pass = || Record::PassBegan { pair: 0, place: place.clone() };
+        let over = |items_done| {
+            let progress = Progress { items_done, ..Progress::default() };
+            Record::PairEnded(PairEnd { pair: 0, of_sources: false, of_look: false, time, progress })
+        };
+        let given_up = || [pass(), item(b"", ItemState::Failed), over(0)];
+        let was_begun = |records: Vec<Record>| History::of(records).pairs[&0].was_begun();
+        assert!(!was_begun(given_up().to_vec()));
+        assert!(!was_begun([given_up(), given_up()].concat()));
+        assert!(was_begun(vec![pass()]));
+        assert!(was_begun(vec![pass(), item(b"x", ItemState::Failed), over(1)]));
+        // It was given up after it had begun.
+        assert!(was_begun([vec![pass()], given_up().to_vec()].concat()));
+        let elsewhere = Record::PassBegan { pair: 0, place: vec![2] };
+        assert!(!was_begun([vec![pass(), elsewhere], given_up()[1..].to_vec()].concat()));
     }
 }

@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::filter::FileBounds;
 use carrack_core::path::bare;
-use carrack_core::report::{ItemKind, Report};
-use carrack_core::request::Digests;
+use carrack_core::report::{Event, ItemKind, ItemReport, Outcome, Report};
+use carrack_core::request::{CopyRequest, Digests};
 use carrack_engine::files::{Files, ListEntry};
-use carrack_engine::threads;
+use carrack_engine::{Context, Copy, threads};
 
 use super::attempt::Attempt;
 use super::ends::{OpenEnd, copy_options};
-use super::history::Rest;
+use super::history::{PairHistory, Rest};
 use super::places::{below, is_contents, open, path_of, source_path};
 use crate::journal::{Item, ItemFilter, JournalError, each_item, failed_last};
 use crate::model::{EventKind, ItemState, Progress};
@@ -36,10 +36,11 @@ pub fn delete(attempt: &mut Attempt<'_>, pair: u32, place: &[u8], source: &OpenE
         Rest::Whole | Rest::Failed => {}
     }
     // What earlier attempts have deleted is deleted, and what they could not delete is tried again.
-    let before = attempt.history.pairs.get(&pair).map(|pair| pair.progress.clone()).unwrap_or_default();
+    let history = attempt.history.pairs.get(&pair);
+    let was_begun = history.is_some_and(PairHistory::was_begun);
+    let before = history.map(|pair| pair.progress.clone()).unwrap_or_default();
     let before = Progress { items_failed: 0, ..before };
     let deleted_before = before.items_done;
-    attempt.teller.begin_pass(pair, place, before);
     let path = path_of(source)?;
     let path = bare(path);
     if path.is_empty() || path == b"." {
@@ -49,10 +50,11 @@ pub fn delete(attempt: &mut Attempt<'_>, pair: u32, place: &[u8], source: &OpenE
     attempt.note_reached();
     let there = match files.stat(path) {
         Ok(there) => Some(there),
-        // An earlier attempt may have deleted it, and not lived to tell.
-        Err(why) if why.code == ErrorCode::NotFound && attempt.history.fence > 0 => None,
+        // An earlier attempt has found it there. It may have deleted it, and not lived to tell.
+        Err(why) if why.code == ErrorCode::NotFound && was_begun => None,
         Err(why) => return Err(Failure { side: Side::Source, ..why }),
     };
+    attempt.teller.begin_pass(pair, place, before);
     let (mut begun, mut removed) = (0, 0);
     if let Some(there) = &there {
         begun = check_ceiling(attempt, (pair, deleted_before), &mut files, path, there)?;
@@ -73,7 +75,8 @@ fn tell_stuck(attempt: &Attempt<'_>, pair: u32, entry: ListEntry) {
 }
 
 /// Counts before anything is deleted, where a token says how much may be: how many are told as about to be. Of a
-/// deletion that is cut short nobody knows how far it came, so that all of it counts.
+/// deletion that is cut short nobody knows how far it came, so that all of it counts. With or without a token, a disk
+/// has it that the pass has begun: a later attempt then knows why the place is gone.
 fn check_ceiling(
     attempt: &Attempt<'_>,
     (pair, deleted_before): (u32, u64),
@@ -81,7 +84,11 @@ fn check_ceiling(
     path: &[u8],
     there: &ListEntry,
 ) -> Result<u64, Failure> {
-    let Some(most) = attempt.order.ceilings.deletions else { return Ok(0) };
+    let begin = |count| {
+        let kept = attempt.teller.begin_deleting(count);
+        kept.map(|()| count).map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why))
+    };
+    let Some(most) = attempt.order.ceilings.deletions else { return begin(0) };
     let others = attempt.teller.of_others(pair);
     let most = most.saturating_sub(deleted_before.saturating_add(others.items_done).saturating_add(others.items_lost));
     let mut count: u64 = 1;
@@ -89,8 +96,7 @@ fn check_ceiling(
         files.list(path, true, &mut |_| count += 1)?;
     }
     if count <= most {
-        let kept = attempt.teller.begin_deleting(count);
-        return kept.map(|()| count).map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why));
+        return begin(count);
     }
     let mut why = format!("{count} items would be deleted, and the token that submitted the task has {most} left");
     if others.items_lost > 0 {
@@ -117,7 +123,7 @@ struct Lanes<'a> {
 }
 
 /// Deletes the sources of all items of a pair that are at the destination: each one only where it still is what was
-/// copied. Directories go once nothing but directories is left in them.
+/// copied. Directories go once nothing but directories is left in them, all of which are at the destination.
 ///
 /// # Errors
 /// What ended it early. Sources that cannot be deleted are items that failed.
@@ -171,7 +177,7 @@ pub fn delete_sources(
         Err(Fed::Lost) | Ok(_) => {}
     }
     attempt.context.stop.check()?;
-    delete_directories(attempt, source)?;
+    delete_directories(attempt, source, destination)?;
     attempt.teller.end_pass(true);
     Ok(())
 }
@@ -225,7 +231,7 @@ impl Lanes<'_> {
             Err(why) => return self.stuck(item, why),
         };
         let same = match to {
-            Ok(there) => self.is_same(&here, &there) && self.is_still(item, &here, source)?,
+            Ok(there) => self.is_same(&here, &there) && self.is_still(item, (&here, &there), source)?,
             Err(why) if why.code == ErrorCode::NotFound => {
                 let why = "what was copied is gone from the destination, so its source was not deleted";
                 return self.stuck(item, Failure::new(ErrorCode::NotFound, Side::Destination, why));
@@ -233,14 +239,19 @@ impl Lanes<'_> {
             Err(why) => return self.stuck(item, why),
         };
         if !same {
-            let why = "the source is not what was copied any more, and was not deleted";
-            return self.stuck(item, Failure::new(ErrorCode::SourceChanged, Side::Source, why));
+            return self.changed(item);
         }
-        match source.remove(&from, false, &mut |_| {}) {
-            Ok(_) => Ok(()),
+        match source.remove_unchanged(&from, &here) {
+            Ok(()) => Ok(()),
+            Err(why) if why.code == ErrorCode::SourceChanged => self.changed(item),
             Err(why) if why.code == ErrorCode::NotFound => Ok(()),
             Err(why) => self.stuck(item, why),
         }
+    }
+
+    fn changed(&self, item: &Item) -> Result<(), Failure> {
+        let why = "the source is not what was copied any more, and was not deleted";
+        self.stuck(item, Failure::new(ErrorCode::SourceChanged, Side::Source, why))
     }
 
     fn destination_path(&self, item: &[u8]) -> Vec<u8> {
@@ -262,14 +273,20 @@ impl Lanes<'_> {
     ///
     /// # Errors
     /// As [`Lanes::stuck`].
-    fn is_still(&self, item: &Item, here: &ListEntry, source: &mut Files) -> Result<bool, Failure> {
+    fn is_still(
+        &self,
+        item: &Item,
+        (here, there): (&ListEntry, &ListEntry),
+        source: &mut Files,
+    ) -> Result<bool, Failure> {
         if here.kind != ItemKind::File {
             return Ok(true);
         }
         if self.files.take(Some(here.size), Some(here.mtime)) != Some(true) {
             return Ok(false);
         }
-        if !self.times_lost {
+        // Within one second of a destination that counts in seconds it may have been written anew.
+        if !self.times_lost && here.mtime == there.mtime {
             return Ok(true);
         }
         let path = source_path(&self.source.location, &item.path);
@@ -297,8 +314,9 @@ impl Lanes<'_> {
     }
 }
 
-/// Deletes directories that hold nothing else. What is put there meanwhile stays: nothing but an empty directory goes.
-fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd) -> Result<(), Failure> {
+/// Deletes directories that hold nothing else, where all of them are at the destination. What is put there meanwhile
+/// stays: nothing but an empty directory goes.
+fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd, destination: &OpenEnd) -> Result<(), Failure> {
     let path = path_of(source)?;
     let mut files = open(source, &attempt.context)?;
     match files.stat(if bare(path).is_empty() { path } else { bare(path) }) {
@@ -306,16 +324,22 @@ fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd) -> Result<(), Fai
         _ => return Ok(()),
     }
     let contents = is_contents(path);
-    let (mut left, mut tops) = (0u64, Vec::new());
+    let (mut left, mut directories, mut tops) = (0u64, 0u64, Vec::new());
     files.list(path, true, &mut |entry| {
         if entry.kind != ItemKind::Directory || entry.error.is_some() {
             left += 1;
-        } else if contents && !entry.path.contains(&b'/') {
+            return;
+        }
+        directories += 1;
+        if contents && !entry.path.contains(&b'/') {
             tops.push(below(bare(path), &entry.path));
         }
     })?;
     if !contents {
         tops.push(bare(path).to_vec());
+    }
+    if left == 0 && directories > 0 {
+        left = uncopied(attempt, source, destination, directories)?;
     }
     let tell =
         |text: String, left: u64| attempt.teller.event(EventKind::Note, text, serde_json::json!({ "left": left }));
@@ -336,4 +360,45 @@ fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd) -> Result<(), Fai
         tell(format!("{left} entries came to be at the source meanwhile, and their directories are left"), left);
     }
     Ok(())
+}
+
+/// Of so many directories below the source, how many the move has not copied: they were made after it looked, or its
+/// rules leave them out. The journal does not tell directories, so the engine says once more which ones the copy takes,
+/// and the destination which ones it has.
+fn uncopied(attempt: &Attempt<'_>, source: &OpenEnd, destination: &OpenEnd, directories: u64) -> Result<u64, Failure> {
+    let mut options = copy_options(attempt.order)?;
+    // A listing that is broken off and begins anew would count some of them twice.
+    (options.dry_run, options.delete, options.retries) = (true, None, 0);
+    let only = attempt.order.options.only.as_ref();
+    options.only = only.map(|only| only.iter().map(|path| path.clone().into_bytes()).collect());
+    options.source = source.options.clone();
+    options.destination = destination.options.clone();
+    let request =
+        CopyRequest { sources: vec![source.location.clone()], destination: destination.location.clone(), options };
+    let context = Context {
+        local: source.place.clone(),
+        local_destination: Some(destination.place.clone()),
+        ..attempt.context.clone()
+    };
+    let (to, mut files) = (path_of(destination)?, open(destination, &attempt.context)?);
+    let contents = is_contents(path_of(source)?);
+    let is_below = |path: &[u8]| if contents { !path.is_empty() } else { path.contains(&b'/') };
+    let (mut copied, mut failed) = (0, None);
+    let mut listing = Copy::start(request, &context);
+    while let Some(event) = listing.next_event() {
+        let Event::Item(ItemReport { path, kind: ItemKind::Directory, outcome: Outcome::Planned, .. }) = event else {
+            continue;
+        };
+        match files.stat(&below(to, &path)) {
+            Ok(there) => copied += u64::from(there.kind == ItemKind::Directory && is_below(&path)),
+            Err(why) if matches!(why.code, ErrorCode::NotFound | ErrorCode::NotADirectory) => {}
+            Err(why) => {
+                let side = if why.side == Side::Source { Side::Destination } else { why.side };
+                failed.get_or_insert(Failure { side, ..why });
+                listing.cancel();
+            }
+        }
+    }
+    let error = listing.wait().error;
+    failed.or(error).map_or(Ok(directories.saturating_sub(copied)), Err)
 }

@@ -308,3 +308,7 @@ impl Attempt<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

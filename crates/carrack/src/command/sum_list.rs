@@ -10,7 +10,7 @@ use carrack_core::location::Location;
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Digests;
-use carrack_engine::files::{Files, SumEntry};
+use carrack_engine::files::Files;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use serde_json::json;
 
@@ -129,21 +129,13 @@ fn compare(files: &mut Files, top: &[u8], listed: &ListedDigest) -> Result<Liste
         (_, Some(_)) => Digests { main: Digests::XXH128.main, ..wanted },
         _ => wanted,
     };
-    // Of a directory no list has a digest.
-    let (mut outcome, mut count) = (Err(is_no_file(&path)), 0);
-    let summed = files.sum(&path, wanted, &mut |SumEntry { result, .. }| {
-        count += 1;
-        let is_same = |found| if found == listed.digests { ListedOutcome::Same } else { ListedOutcome::Differs };
-        outcome = result.map(is_same);
-    });
-    match summed.and(if count == 1 { outcome } else { Err(is_no_file(&path)) }) {
+    // Of a directory no list has a digest, also where it holds a file that has that one.
+    match files.sum_file(&path, wanted) {
+        Ok(found) if found == listed.digests => Ok(ListedOutcome::Same),
+        Ok(_) => Ok(ListedOutcome::Differs),
         Err(why) if why.code == ErrorCode::NotFound => Ok(ListedOutcome::Missing),
-        ended => ended,
+        Err(why) => Err(why),
     }
-}
-
-fn is_no_file(path: &[u8]) -> Failure {
-    Failure::new(ErrorCode::IsADirectory, Side::Source, "is no file").at_path(path)
 }
 
 /// The next line of a list.

@@ -131,7 +131,8 @@ impl Verifying<'_> {
     ) -> Result<CheckCounts, CommandError> {
         let location = self.place.location().clone();
         // A receipt of one file may be compared with that file, whatever its name is now.
-        let is_file = receipt.statement.items == 1 && self.is_file()?;
+        let only = receipt.only_item().map_err(|error| receipts::refused(path, &error))?;
+        let only = if only.is_some() && self.is_file()? { only } else { None };
         let own = match self.place.endpoint() {
             Some(_) => Credential::None,
             None => credential(flags, std::slice::from_ref(&location))?,
@@ -141,9 +142,9 @@ impl Verifying<'_> {
         let options = CopyOptions {
             compare: Compare::Content,
             kept: receipt.statement.kept(),
-            only: match is_file {
-                true => None,
-                false => carrack_receipt::tops(receipt).map_err(|error| receipts::refused(path, &error))?,
+            only: match only {
+                Some(_) => None,
+                None => carrack_receipt::tops(receipt).map_err(|error| receipts::refused(path, &error))?,
             },
             ..CopyOptions::default()
         };
@@ -156,7 +157,7 @@ impl Verifying<'_> {
         };
         let place = self.place;
         let compared = survey(surveyed, &super::context::context(), &observer, |pull| {
-            carrack_receipt::compare(receipt, pull, &mut |path, finding| self.found(path, finding))
+            carrack_receipt::compare(receipt, only.as_ref(), pull, &mut |path, finding| self.found(path, finding))
         })?;
         compared.map_err(|error| match error {
             ReceiptError::Unread(why) => place.tell(why).into(),

@@ -495,6 +495,18 @@ fn sum_compares_a_list_with_files_wherever_they_are() {
     sandbox.ok(["sum", "-q", "-c", "typed"]);
     fs::write(sandbox.path("typed"), format!("{}  root/d\n", "11".repeat(32))).unwrap();
     sandbox.run(["sum", "-c", "typed"]).failed_with(11, &["root/d: is no file"]);
+    // Nor one that has come to stand in the place of a file, and holds it.
+    sandbox.write("root/file", "file");
+    fs::write(sandbox.path("typed"), sandbox.ok(["sum", "root/file"]).stdout).unwrap();
+    for within in ["file", "other"] {
+        fs::create_dir(sandbox.path("root/held")).unwrap();
+        fs::rename(sandbox.path("root/file"), sandbox.path("root/held").join(within)).unwrap();
+        fs::rename(sandbox.path("root/held"), sandbox.path("root/file")).unwrap();
+        sandbox.run(["sum", "-c", "typed"]).failed_with(11, &["root/file: is no file"]);
+        fs::rename(sandbox.path("root/file").join(within), sandbox.path("root/back")).unwrap();
+        fs::remove_dir(sandbox.path("root/file")).unwrap();
+        fs::rename(sandbox.path("root/back"), sandbox.path("root/file")).unwrap();
+    }
     fs::write(sandbox.path("typed"), "\nno digest\n").unwrap();
     sandbox.run(["sum", "-c", "typed"]).failed_with(2, &["line 2 of typed", "is no line of b3sum"]);
     drop(node);

@@ -83,6 +83,26 @@ fn directories_exchanged_between_two_attempts_are_noticed() {
     }
 }
 
+/// The first attempt may have been asked for others.
+#[test]
+fn published_file_gets_the_permissions_that_the_next_attempt_is_asked_for() {
+    let sandbox = Sandbox::new();
+    tail(&sandbox, "tree");
+    twins(&sandbox, "tree/a", "spare");
+    wait_until_settled(&sandbox.path("spare/large"));
+    for verify in ["wire", "disk"] {
+        let (flag, to) = (format!("--verify={verify}"), format!("to-{verify}"));
+        let command = |mode| ["--json", BLOCK, &flag, "--chmod", mode, "tree/a", "tree/b", &to];
+        interrupt(sandbox.carrack().args(command("F600")), "TERM", "a is there", are_there(&sandbox, &to));
+        let summary = sandbox.ok(command("F640")).summary();
+        assert_eq!(summary["files_resumed"], 2, "{verify}: {summary}");
+        for name in ["a/small", "a/large", "b/tail"] {
+            let mode = fs::metadata(sandbox.path(&to).join(name)).unwrap().mode();
+            assert_eq!(mode & 0o7777, 0o640, "{verify} {name}");
+        }
+    }
+}
+
 #[test]
 fn published_file_that_is_the_same_is_not_sent_again() {
     let sandbox = Sandbox::new();

@@ -253,3 +253,30 @@ fn owners_and_permissions_become_others_on_the_way() {
         assert_eq!((stat.uid(), stat.mode() & 0o777), (owner, 0o600));
     }
 }
+
+/// Whoever asks once more is told once more: what was not kept is not the same because it is there.
+#[test]
+fn what_cannot_be_kept_is_told_of_what_is_there_too() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    open_to_all(&sandbox);
+    for (name, owner, group) in [("owner", 1234, 65534), ("group", 65534, 2345), ("own", 65534, 65534)] {
+        let path = sandbox.path("in").join(name);
+        sandbox.write(Path::new("in").join(name), name);
+        chown(&path, Some(owner), Some(group)).unwrap();
+    }
+    fs::create_dir(sandbox.path("out")).unwrap();
+    for top in ["in", "out"] {
+        chown(sandbox.path(top), Some(65534), Some(65534)).unwrap();
+    }
+    for number in 0..3 {
+        let ran = under(&sandbox, &NOBODY, &["sync", "-a", "--strict", "in/", "out"]);
+        assert_eq!(ran.code, 23, "{number}: {}", ran.stderr);
+        let told = ["1 owner", "1 group"].map(|told| ran.stderr.contains(told));
+        assert_eq!(told, [true; 2], "{number}: {}", ran.stderr);
+    }
+    let ran = under(&sandbox, &NOBODY, &["sync", "--strict", "in/", "out"]);
+    assert_eq!(ran.code, 0, "nobody has asked for owners: {}", ran.stderr);
+}

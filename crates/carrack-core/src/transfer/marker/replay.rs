@@ -162,10 +162,12 @@ impl Replay {
             }
             (_, None) => return false,
             (Record::Part(part), Some(_)) => {
-                if part.number <= self.last_part || self.parts.len() >= limits::MARKER_PARTS {
+                // One that was taken up with another digest has had its number for longer than its record.
+                let is_new = part.number > 0 && !self.parts.contains_key(&part.number);
+                if !is_new || self.parts.len() >= limits::MARKER_PARTS {
                     return false;
                 }
-                self.last_part = part.number;
+                self.last_part = self.last_part.max(part.number);
                 let left = Left { part, identity: None, runs: Vec::new() };
                 self.parts.insert(left.part.number, left);
             }

@@ -217,6 +217,16 @@ fn marker_ends_at_what_cannot_have_been_written() {
     assert_eq!(replay(&Chain::begin(*b"../../ab").0, BOOT), None);
 }
 
+/// A part that is taken up with another digest gets its number when it is opened, and its record with its first claim.
+#[test]
+fn record_of_a_part_may_come_behind_those_of_later_numbers() {
+    let taken_up = [part(3, 2), part(2, 2)].map(Record::Part);
+    let records = [&[session(BOOT, Durability::Group)][..], &taken_up, &[blocks(2, 0, 1), blocks(3, 0, 1)]].concat();
+    let found = truth(&records, BOOT);
+    assert_eq!((found.damaged, found.last_part), (false, 3));
+    assert!(found.parts[&2].has_claims() && found.parts[&3].has_claims());
+}
+
 #[test]
 fn digests_that_were_not_computed_do_not_serve() {
     let only = Digests::BLAKE3;

@@ -55,8 +55,8 @@ impl Sender {
             ItemKind::Directory | ItemKind::Special => return None,
         };
         let (mtime, fingerprint) = (item.attributes.mtime?, Some(self.fingerprint(item)?));
-        let others = item.attributes.others.clone();
-        Some(QueryItem { index, path: self.target(item), kind: item.kind, size, mtime, others, fingerprint })
+        let (mode, others) = (item.attributes.mode, item.attributes.others.clone());
+        Some(QueryItem { index, path: self.target(item), kind: item.kind, size, mode, mtime, others, fingerprint })
     }
 
     /// What an item is known by. With `--verify source` none is believed: what its times do not tell is to be found.

@@ -17,6 +17,7 @@ use crate::filter::{FileBounds, Filters, RuleForm, SourceLinks};
 use crate::fingerprint::Fingerprint;
 use crate::ids::StreamId;
 use crate::limits;
+use crate::plan::compare::State;
 use crate::reference::ReferenceDirectories;
 use crate::request::{Confinement, DeleteOrder, Digests};
 use crate::wire::mux::Channel;
@@ -51,8 +52,7 @@ pub enum Ask {
     Sum(Sum),
     /// The end: the agent closes the connection.
     Bye,
-    /// Of what the next `Begin` names, send only these paths, relative to the destination. Several requests
-    /// add up.
+    /// Of what the next `Begin` names, send only these paths, relative to the destination. Several requests add up.
     Select(Vec<Vec<u8>>),
     /// Of what the next `Begin` names, the files at these paths, relative to the destination, get their names only with
     /// these BLAKE3 digests. Several requests add up.
@@ -62,8 +62,7 @@ pub enum Ask {
     Filter(Filter),
     /// Remove what transfers have left that nobody will take up again.
     Collect(Collect),
-    /// End so many data streams in good order, each when what it carries has landed; one stays. Asked of a
-    /// sender.
+    /// End so many data streams in good order, each when what it carries has landed; one stays. Asked of a sender.
     Retire(u32),
     /// Have so many data streams go on that were asked to end and are still connected. Asked of a sender.
     Wake(u32),
@@ -341,6 +340,8 @@ pub struct Remove {
     /// Of a directory, with everything below it, only directories in which nothing else is. Nothing but a
     /// directory is removed. Not with `recursive`.
     pub empty_only: bool,
+    /// Only a file or a link that still is this, as its host finds at the moment of removal.
+    pub unchanged: Option<State>,
 }
 
 /// Digests of files.
@@ -350,6 +351,8 @@ pub struct Sum {
     pub path: Vec<u8>,
     /// Which.
     pub digests: Digests,
+    /// A directory is refused.
+    pub one_file: bool,
 }
 
 /// A range of a file, read over the control connection: for a look into a file or a download of one, not for copies.

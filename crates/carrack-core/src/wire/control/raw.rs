@@ -12,7 +12,7 @@ use prost::Message as _;
 pub use self::evidence::{EvidenceAbout, EvidenceItem, EvidencePage};
 pub use self::files::{
     Collect, Entry, Expected, ExpectedDigest, Filter, FilterRule, Inspected, List, MakeDirectory, Opened, Page, Part,
-    PathFacts, Paths, Read, Remove, Rename, Sum, Sums, Survey, Surveyed,
+    PathFacts, Paths, Read, Remove, Rename, Sum, Sums, Survey, Surveyed, Unchanged,
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{

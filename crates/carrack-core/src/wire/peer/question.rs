@@ -336,11 +336,7 @@ impl<'a> Unpacker<'a> {
             let is_none = block.is_empty();
             self.last_others = if is_none { OtherAttributes::default() } else { attributes::decode(block).ok()? };
         }
-        // A few bytes may say the same of many items.
-        self.shared_bytes += self.last_others.encoded_bytes();
-        if self.shared_bytes > limits::MESSAGE_BYTES {
-            return None;
-        }
+        self.count(self.last_others.encoded_bytes())?;
         let others = self.last_others.clone();
         let leads_to = match kind {
             ItemKind::Symlink => self.counted(limits::PATH_BYTES)?.to_vec(),
@@ -355,10 +351,6 @@ impl<'a> Unpacker<'a> {
         let number = varint(&mut self.rest)?;
         let count = usize::try_from(number >> 1).ok().filter(|count| (1..=limits::NAMES_OF_ONE).contains(count))?;
         let names = (0..count).map(|_| self.path()).collect::<Option<Vec<_>>>()?;
-        self.shared_bytes += names.iter().map(Vec::len).sum::<usize>();
-        if self.shared_bytes > limits::MESSAGE_BYTES {
-            return None;
-        }
         Some(AskedLink { names, anew: number & 1 != 0 })
     }
 
@@ -370,9 +362,17 @@ impl<'a> Unpacker<'a> {
         Some(counted)
     }
 
+    /// A few bytes may say the same of many items: what they come to is bounded as a message is.
+    fn count(&mut self, bytes: usize) -> Option<()> {
+        self.shared_bytes += bytes;
+        (self.shared_bytes <= limits::MESSAGE_BYTES).then_some(())
+    }
+
     fn path(&mut self) -> Option<Vec<u8>> {
         let shared = usize::try_from(varint(&mut self.rest)?).ok().filter(|shared| *shared <= self.last_path.len())?;
-        let own = usize::try_from(varint(&mut self.rest)?).ok().filter(|own| shared + *own <= limits::PATH_BYTES)?;
+        let most = limits::PATH_BYTES.checked_sub(shared)?;
+        let own = usize::try_from(varint(&mut self.rest)?).ok().filter(|own| *own <= most)?;
+        self.count(shared + own)?;
         let (own, rest) = self.rest.split_at_checked(own)?;
         self.rest = rest;
         self.last_path.truncate(shared);
@@ -459,6 +459,16 @@ mod tests {
         }
         let out = Compare { listed: vec![Listed { path: b"../x".to_vec(), complete: true }], ..Compare::default() };
         assert!(from_raw(out).is_err());
+    }
+
+    #[test]
+    fn few_bytes_do_not_become_many_and_no_number_is_too_large() {
+        let longest = vec![b'n'; limits::PATH_BYTES];
+        let again = |times: usize| [pack(std::slice::from_ref(&longest)), [0xff, 0xff, 0x03, 0].repeat(times)].concat();
+        assert_eq!(unpack(&again(2)).unwrap(), [longest.clone(), longest.clone(), longest.clone()]);
+        assert!(unpack(&again(limits::MESSAGE_BYTES / limits::PATH_BYTES)).is_err());
+        let endless = [vec![1], vec![0xff; 9], vec![1]].concat();
+        assert!(unpack(&[pack(&[b"ab".to_vec()]), endless].concat()).is_err());
     }
 
     #[test]

@@ -265,6 +265,8 @@ pub struct RawQueryItem {
     /// See [`crate::wire::attributes`].
     #[prost(bytes = "vec", optional, tag = "8")]
     pub attributes: Option<Vec<u8>>,
+    #[prost(uint32, tag = "9")]
+    pub mode: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -23,6 +23,8 @@ pub struct QueryItem {
     pub kind: ItemKind,
     /// Bytes of a file; 0 of a link.
     pub size: u64,
+    /// Permission bits; those of a link mean nothing.
+    pub mode: u32,
     /// When the content was last modified.
     pub mtime: Time,
     /// What it is to have beside permissions and time.
@@ -113,6 +115,7 @@ fn item_to_raw(item: QueryItem) -> RawQueryItem {
         mtime_nanos: item.mtime.nanos,
         fingerprint: item.fingerprint.map(|fingerprint| fingerprint.to_vec()),
         attributes: others_to_raw(&item.others),
+        mode: item.mode,
     }
 }
 
@@ -137,6 +140,7 @@ fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
         path: item.path,
         kind,
         size: item.size,
+        mode: item.mode & 0o7777,
         mtime,
         others: others_from_raw(item.attributes)?,
         fingerprint: fingerprint(item.fingerprint)?,

@@ -73,6 +73,7 @@ fn messages_come_back() {
                 path: b"a".to_vec(),
                 kind: ItemKind::Symlink,
                 size: 0,
+                mode: 0o777,
                 mtime: Time::new(-1, 2),
                 others: others(),
                 fingerprint: Some([1; 16]),

@@ -3,15 +3,18 @@
 use std::io;
 
 use carrack_core::path::{join, split_name};
+use carrack_core::plan::compare::State;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::wire::control::Remove;
-use carrack_sys::dir::{Dir, Kind, Links};
+use carrack_sys::dir::{Dir, Kind, Links, Stat};
 
 use super::MayDelete;
 use crate::error::{failure, io_failure};
 use crate::storage::entering::Trail;
 use crate::storage::place::Place;
+use crate::storage::posix::kinds::kind_of;
 use crate::storage::refusal::why_refused;
+use crate::storage::times::time_of;
 
 /// Is told what below the directory cannot be removed, and why.
 pub type Stuck<'a> = &'a mut dyn FnMut(Vec<u8>, Failure) -> Result<(), Failure>;
@@ -31,6 +34,10 @@ pub fn remove(place: &Place, remove: &Remove, may_delete: MayDelete<'_>, stuck: 
     if stat.kind != Kind::Dir && remove.empty_only {
         let refused = failure(ErrorCode::NotADirectory, Side::Destination, "is no directory");
         return Err(refused.at_path(&remove.path[..]));
+    }
+    if remove.unchanged.is_some_and(|unchanged| unchanged != state_of(&stat)) {
+        let changed = failure(ErrorCode::SourceChanged, Side::Destination, "is not what it was when it was looked at");
+        return Err(changed.at_path(&remove.path[..]));
     }
     if stat.kind != Kind::Dir {
         may_delete().map_err(named)?;
@@ -68,6 +75,12 @@ pub fn remove(place: &Place, remove: &Remove, may_delete: MayDelete<'_>, stuck: 
     may_delete().map_err(named)?;
     parent.remove_dir(&name).map_err(|error| fail("remove the directory", &error))?;
     Ok(removed + 1)
+}
+
+/// What a file or a link is known to be unchanged by.
+fn state_of(stat: &Stat) -> State {
+    let size = if stat.kind == Kind::File { stat.size } else { 0 };
+    State { kind: kind_of(stat.kind), size, mtime: Some(time_of(stat.mtime)) }
 }
 
 /// A directory that is being emptied.
@@ -181,7 +194,34 @@ mod tests {
     use super::*;
 
     fn empty_only(path: &[u8]) -> Remove {
-        Remove { path: path.to_vec(), recursive: false, go_on: true, empty_only: true }
+        Remove { path: path.to_vec(), recursive: false, go_on: true, empty_only: true, unchanged: None }
+    }
+
+    #[test]
+    fn what_is_to_be_unchanged_is_removed_only_as_it_was() {
+        let top = tempfile::tempdir().unwrap();
+        let place = Place::beneath(top.path()).unwrap();
+        let file = top.path().join("f");
+        let ask = |path: &[u8]| {
+            let unchanged = place.parent(path).unwrap().0.stat_at(path).map(|stat| state_of(&stat)).ok();
+            Remove { path: path.to_vec(), recursive: false, go_on: false, empty_only: false, unchanged }
+        };
+        let removed = |ask: &Remove| remove(&place, ask, &|| Ok(()), &mut |_, _| Ok(())).map_err(|why| why.code);
+        std::fs::write(&file, "content").unwrap();
+        let asked = ask(b"f");
+        let longer = Remove { unchanged: asked.unchanged.map(|was| State { size: 8, ..was }), ..asked.clone() };
+        assert_eq!(removed(&longer), Err(ErrorCode::SourceChanged));
+        let times = std::fs::File::options().write(true).open(&file).unwrap();
+        times.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(removed(&asked), Err(ErrorCode::SourceChanged));
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        assert_eq!(removed(&Remove { recursive: true, ..asked }), Err(ErrorCode::SourceChanged));
+        std::fs::remove_dir(&file).unwrap();
+        std::os::unix::fs::symlink("f", top.path().join("link")).unwrap();
+        assert_eq!(removed(&ask(b"link")), Ok(1));
+        std::fs::write(&file, "content").unwrap();
+        assert_eq!(removed(&ask(b"f")), Ok(1));
     }
 
     #[test]

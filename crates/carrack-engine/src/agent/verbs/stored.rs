@@ -134,6 +134,12 @@ pub fn list(store: &dyn Store, list: &List, filters: &Filters, pages: &mut Pages
     })
 }
 
+/// Of what is a directory, digests may be wanted of one file alone.
+pub fn check_may_be_directory(sum: &Sum) -> Result<(), Failure> {
+    let refused = || failure(ErrorCode::IsADirectory, Side::Source, "is no file").at_path(&sum.path[..]);
+    if sum.one_file { Err(refused()) } else { Ok(()) }
+}
+
 /// As [`super::sum`].
 pub fn sum(
     store: &dyn Store,
@@ -143,6 +149,9 @@ pub fn sum(
     send: &mut dyn FnMut(Vec<ItemReport>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let is_directory = look(store, &sum.path)?.kind == ItemKind::Directory;
+    if is_directory {
+        check_may_be_directory(sum)?;
+    }
     let root = root(store, &sum.path, is_directory)?;
     let mut count = 0;
     walk(&root, filters, &mut |found| {

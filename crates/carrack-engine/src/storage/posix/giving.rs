@@ -183,6 +183,7 @@ impl Giving {
         let is_directory = matches!(getting, Getting::Directory(_));
         let wanted = self.wanted(mode, others, &before, is_directory);
         if (wanted.owner, wanted.group) != (before.owner, before.group) {
+            shut(getting, mode, wanted.owner != before.owner)?;
             self.give_owners(getting, others)?;
         }
         if matches!(getting, Getting::Link(..)) {
@@ -376,6 +377,14 @@ impl Giving {
             no_acls,
         })
     }
+}
+
+/// Until it has its permissions, nobody is to come by another owner or group to what they were for: all but the owner
+/// are shut out, whatever a list says, and another owner may do no more than before.
+fn shut(getting: Getting<'_>, mode: u32, gets_owner: bool) -> io::Result<()> {
+    let now = getting.stat()?.mode & 0o7777;
+    let shut = now & if gets_owner { mode & 0o700 } else { 0o700 };
+    if shut == now { Ok(()) } else { if_it_can(getting.set_mode(shut)).map(|_| ()) }
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ pub struct Journal {
     /// How often what was written down is made durable.
     sync_interval: Duration,
     file: File,
-    uid: u32,
     found: Option<Replayed>,
     /// Tags of markers that were removed because the run was to begin anew.
     forgotten: Vec<Tag>,
@@ -196,13 +195,8 @@ impl Journal {
             loop {
                 match take(root, &name, true) {
                     Ok(Taken::Ours(file, stat)) => {
-                        let begun = Self::begin(
-                            root,
-                            name.clone(),
-                            request,
-                            (durability, tuning.marker_interval),
-                            (file, stat),
-                        );
+                        let begun =
+                            Self::begin(root, name.clone(), request, (durability, tuning.marker_interval), file);
                         return begun
                             .map(|journal| Self { forgotten: forgotten.clone(), ..journal })
                             .inspect_err(|_| {
@@ -224,7 +218,7 @@ impl Journal {
         name: Vec<u8>,
         request: &MarkerRequest,
         (durability, sync_interval): (Durability, Duration),
-        (file, stat): (File, Stat),
+        file: File,
     ) -> io::Result<Self> {
         let mut found = replay(&file)?;
         let (tag, mut bytes, mut chain, end) = match &found {
@@ -276,9 +270,9 @@ impl Journal {
             doubted: false,
         };
         let root = root.try_clone()?;
-        let (key, uid, state) = (request.key, stat.uid, Mutex::new(state));
+        let (key, state) = (request.key, Mutex::new(state));
         let (forgotten, partial) = (Vec::new(), request.partial);
-        Ok(Self { root, key, name, tag, durability, sync_interval, file, uid, found, forgotten, partial, state })
+        Ok(Self { root, key, name, tag, durability, sync_interval, file, found, forgotten, partial, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, JournalState> {
@@ -330,11 +324,6 @@ impl Journal {
             Some((name, tag?))
         });
         tagged.collect()
-    }
-
-    /// Whose the marker is: part files are theirs too.
-    pub fn uid(&self) -> u32 {
-        self.uid
     }
 
     /// Whether the end of it was lost: part files may hold more than is claimed.

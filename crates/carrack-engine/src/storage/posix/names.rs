@@ -3,14 +3,16 @@
 //! A part file's name holds the marker's tag, so that no two runs ever take one another's part files for their own.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::error::failure;
 use crate::sync::lock;
 use carrack_core::limits;
 use carrack_core::path::split_name;
-use carrack_core::report::ItemKind;
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::transfer::marker::{TAG_BYTES, Tag};
 use carrack_sys::dir::{Dir, Kind, stat_file};
 use data_encoding::HEXLOWER;
@@ -93,6 +95,25 @@ fn is_own_name(name: &[u8]) -> bool {
 /// As [`is_own`], of an entry of a listing.
 pub fn is_own_path(path: &[u8], kind: Option<ItemKind>) -> bool {
     matches!(kind, Some(ItemKind::File | ItemKind::Symlink | ItemKind::Special)) && is_own_name(split_name(path).1)
+}
+
+/// No item gets the name of a marker: the next session would believe what it says.
+///
+/// # Errors
+/// When it would.
+pub fn check_is_no_marker(name: &[u8]) -> Result<(), Failure> {
+    let why = "that is the name of a marker, by which a copy goes on, and no other file gets it";
+    if is_marker(name) { Err(failure(ErrorCode::Unsupported, Side::Destination, why)) } else { Ok(()) }
+}
+
+/// A file without a name.
+///
+/// # Errors
+/// Those of the system.
+pub fn unnamed_in(directory: &Dir) -> io::Result<File> {
+    let name = PartNames::new(new_tag()?).numbered(b"unnamed", 1);
+    let file = directory.create_new(&name.name)?;
+    directory.unlink(&name.name).map(|()| file)
 }
 
 /// A tag that no other run has.

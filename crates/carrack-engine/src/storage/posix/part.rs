@@ -49,7 +49,7 @@ use crate::sync::lock;
 const SEALED: dir::FileTime = dir::FileTime { seconds: 1_000_000_000, nanos: 0 };
 
 /// What a file bears while it is written in place: older than any, so that it is compared as different.
-const MIXTURE: dir::FileTime = dir::FileTime { seconds: 0, nanos: 0 };
+pub(super) const MIXTURE: dir::FileTime = dir::FileTime { seconds: 0, nanos: 0 };
 
 /// What everything of one session that is being written shares.
 pub(super) struct Shared {

@@ -12,7 +12,7 @@ use carrack_sys::dir::{Dir, Links, Stat};
 use super::descriptors::patiently;
 use super::extended::Holder;
 use super::kinds::kind_of;
-use super::names::{PartNames, new_tag};
+use super::names::unnamed_in;
 use super::source::{PosixSource, RootKind};
 use super::times::time_of;
 use crate::error::{failure, io_failure};
@@ -86,12 +86,6 @@ impl PosixSource {
         };
         made.map_err(|error| io_failure(Side::Source, "make room for the list of what is deleted", &error))
     }
-}
-
-fn unnamed_in(directory: &Dir) -> io::Result<File> {
-    let name = PartNames::new(new_tag()?).numbered(b"sources", 1);
-    let file = directory.create_new(&name.name)?;
-    directory.unlink(&name.name).map(|()| file)
 }
 
 #[cfg(test)]

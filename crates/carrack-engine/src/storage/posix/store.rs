@@ -238,7 +238,7 @@ impl Destination for Tree {
     }
 
     fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
-        if options.compares && Tree::is_link_to(self, small.path, target)? {
+        if options.compares && options.existing != Existing::Keep && Tree::is_link_to(self, small.path, target)? {
             self.set_attributes(small.path, &small.attributes, None)?;
             return Ok(Stored::Same);
         }
@@ -256,7 +256,7 @@ impl Destination for Tree {
         options: &WriteOptions,
         special: SpecialFile,
     ) -> Result<Stored, Failure> {
-        if options.compares && Tree::is_special(self, small.path, special)? {
+        if options.compares && options.existing != Existing::Keep && Tree::is_special(self, small.path, special)? {
             self.set_attributes(small.path, &small.attributes, None)?;
             return Ok(Stored::Same);
         }

@@ -41,7 +41,7 @@ use super::directories::{AskShown, Clean, Directories, OpenDir, let_owner_write}
 use super::giving::Getting;
 use super::identity::Ground;
 use super::marker::Journal;
-use super::names::{FileSystemTraits, PartName, PartNames, check_names_change, new_tag};
+use super::names::{FileSystemTraits, PartName, PartNames, check_is_no_marker, check_names_change, new_tag};
 use super::part::{EntrySource, PartEntry, PartFile, Shared, Touched, check_twin, may_replace, stat_entry};
 use super::past_cache::WriteBehind;
 use super::refusal::why_not_made;
@@ -250,6 +250,7 @@ impl Tree {
         existing: Existing,
     ) -> Result<bool, Failure> {
         let (parent, name) = split_name(path);
+        check_is_no_marker(name)?;
         let look = |directory: &OpenDir| {
             // In a directory that this session made nothing is in the way, but what it put there itself.
             let empty = directory.fresh && !directory.folds();
@@ -296,16 +297,15 @@ impl Tree {
         }
     }
 
-    /// Makes the part file of an offered file, or takes up the one that an earlier session left of it. What that
-    /// left and does not fit what is offered now is removed. Unless told to `believe`, what an earlier session
-    /// published does not count.
+    /// Makes the part file of an offered file, or takes up the one that was left of it. What was left and does not fit
+    /// is removed. Unless told to `believe`, what an earlier session published does not count.
     ///
     /// # Errors
     /// Why it cannot be written; nothing is left behind.
     pub fn open_part(&self, offer: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<OpenedPart, Failure> {
         if let Some(fingerprint) = offer.fingerprint.filter(|_| believe && offer.size.is_some())
             && let Some(standing) = self.find_published(offer.path, ItemKind::File, fingerprint, options.digests)
-            && self.is_given(offer.path, &standing.stat, Some(offer.attributes.mode), &offer.attributes.others)
+            && self.serves(&standing, offer, options)
         {
             return Ok(OpenedPart::Present(standing));
         }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use carrack_core::attributes::{Attributes, Lacks};
+use carrack_core::attributes::{AttributeKind, Attributes, KeptAttributes, Lacks};
 use carrack_core::ids::BundleId;
 use carrack_core::judgment::{ItemDifference, Judgment};
 use carrack_core::plan::compare::CompareRules;
@@ -460,8 +460,10 @@ impl ReceiveRun {
     /// What is the same gets the permissions and the time of its source, as far as it has others; `false` if it cannot.
     fn give_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
         let (is_other, is_other_time) = self.other_attributes(rules, item, there);
+        // What cannot be given is looked at each time, and told as not kept.
+        let is_short = self.properties.permissions && is_short_of(self.driver.options.kept, item, there);
         let tell = || self.changes.iter().for_each(|changes| changes.attributes_set(item, there));
-        if (!is_other && !is_other_time) || self.driver.options.plan_only {
+        if (!is_other && !is_other_time && !is_short) || self.driver.options.plan_only {
             tell();
             return true;
         }
@@ -497,6 +499,14 @@ impl ReceiveRun {
             (self.driver.voice.command)(Tell::Note(if appeared == 1 { one.to_owned() } else { many }));
         }
     }
+}
+
+/// Whether what stands there has another owner or group than was asked for, or not all special bits.
+fn is_short_of(kept: KeptAttributes, item: &AskedItem, there: &StandingItem) -> bool {
+    let is_other = |kind, now| item.others.number(kind).is_some_and(|wanted| wanted != now);
+    kept.owner && is_other(AttributeKind::OWNER, there.facts.owner)
+        || kept.group && is_other(AttributeKind::GROUP, there.facts.group)
+        || kept.special_bits && item.others.special_bits() & !there.facts.mode != 0
 }
 
 impl ReceiveRun {

@@ -101,10 +101,11 @@ impl ReceiveRun {
     fn look(&self, look: &Look) {
         let over = || self.driver.is_over();
         let found = |item: &QueryItem| {
-            let QueryItem { index, path, kind, size: _, mtime, others, fingerprint } = item;
+            let QueryItem { index, path, kind, size: _, mode, mtime, others, fingerprint } = item;
             let others = &self.owners.here(others.clone());
             let (kind, mtime, fingerprint) = (*kind, self.time_to_set(Some(*mtime)), *fingerprint);
-            let earlier = EarlierItem { path, kind, fingerprint, mode: None, mtime, others, block_bytes: None };
+            let mode = Some(*mode).filter(|_| kind == ItemKind::File);
+            let earlier = EarlierItem { path, kind, fingerprint, mode, mtime, others, block_bytes: None };
             Some((*index, self.destination.known(&earlier, &self.writing, &over)?))
         };
         let known: Vec<(u32, FileDigests)> = look.items.iter().filter_map(found).collect();

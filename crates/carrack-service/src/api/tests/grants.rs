@@ -11,7 +11,9 @@ use super::rig::{Rig, add_endpoint, endpoint};
 use crate::client::{Call, Called, Client, ClientError};
 use crate::ledger::Ledger;
 use crate::ledger::memory::MemoryLedger;
-use crate::model::{Ceilings, EndpointLocation, MadeGrant, NewEndpoint, NewGrant, Role, Scope, Secret, Verb};
+use crate::model::{
+    Ceilings, EndpointLocation, Login, MadeGrant, NewEndpoint, NewGrant, Role, Scope, Secret, Verb, Whoami,
+};
 
 const OWN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -217,4 +219,39 @@ fn grants_revoked_before_a_restart_are_refused_after_it() {
     drop(third);
     let fourth = Rig::over(ledger);
     assert!(![&kept, "user ann"].iter().any(|name| fourth.api().revoked().contains(&of(name))));
+}
+
+#[test]
+fn grants_of_a_session_end_with_it() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let new = json!({ "name": "ann", "role": "user", "password": "correct horse battery" });
+    local.call(&Call::post("/users").body(&new).unwrap()).unwrap();
+    let token = rig.token("ann", None).row.id;
+    let revoked = |token: &str| {
+        let id: [u8; 16] = *blake3::hash(token.as_bytes()).as_bytes().first_chunk().unwrap();
+        rig.api().revoked().contains(&id)
+    };
+    let (first, second) = ("correct horse battery", "another password");
+    let to = |call: Call, body: &serde_json::Value| call.body(body).unwrap();
+    let patch = |body: serde_json::Value| to(Call::patch("/users/ann"), &body);
+    let change = to(Call::post("/password"), &json!({ "old": first, "new": second }));
+    // Whoever ends it, and the password until then.
+    for (what, ends, by_ann, password) in [
+        ("all sessions", Call::delete("/users/ann/sessions"), true, first),
+        ("her password", change, true, first),
+        ("a password", patch(json!({ "password": first })), false, second),
+        ("a role", patch(json!({ "role": "admin" })), false, first),
+        ("disabled", patch(json!({ "enabled": false })), false, first),
+    ] {
+        let login = to(Call::post("/login"), &json!({ "user": "ann", "password": password }));
+        let begun: Login = rig.stranger().call(&login).unwrap().json().unwrap();
+        let ann = rig.with_token(&begun.token.unwrap());
+        let session = ann.get::<Whoami>("/whoami").unwrap().token.unwrap();
+        assert!(!revoked(&session), "{what}");
+        (if by_ann { &ann } else { &local }).call(&ends).unwrap();
+        assert!(revoked(&session) && ann.get::<Whoami>("/whoami").is_err(), "{what}");
+        // Of somebody who is let in, tokens go on.
+        assert_eq!(revoked(&token), what == "disabled", "{what}");
+    }
 }

@@ -377,6 +377,34 @@ fn test_of_an_endpoint_leaves_a_file_there_only_by_a_right_to_write_and_to_delet
 }
 
 #[test]
+fn tests_of_endpoints_are_one_of_each_and_four_in_all_at_once() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    let names = ["e0", "e1", "e2", "e3", "e4"];
+    names.iter().for_each(|name| drop(add_endpoint(&ann, &endpoint(name, &[])).unwrap()));
+    let test = |name: &str| ann.call(&Call::post(format!("/endpoints/{name}/test"))).map(drop);
+    std::thread::scope(|scope| {
+        let holds = rig.backend.testing.lock().unwrap();
+        let tests: Vec<_> = names[..4].iter().map(|name| scope.spawn(|| test(name))).collect();
+        while rig.backend.tested.lock().unwrap().len() < 4 {
+            std::thread::yield_now();
+        }
+        for (name, why) in [("e0", "@e0 is tested at present"), ("e4", "as many endpoints are tested")] {
+            let refused = problem(test(name));
+            assert_eq!((refused.status, refused.code), (429, ProblemCode::TooMany), "{name}");
+            assert!(refused.detail.contains(why), "{refused:?}");
+        }
+        // Whoever may not see it learns nothing of it.
+        let bob = rig.user("bob", Role::User);
+        assert_eq!(problem(bob.call(&Call::post("/endpoints/e0/test")).map(drop)).status, 404);
+        drop(holds);
+        tests.into_iter().for_each(|test| test.join().unwrap().unwrap());
+    });
+    test("e4").unwrap();
+    test("e0").unwrap();
+}
+
+#[test]
 fn endpoint_of_a_user_is_not_the_services_own_host() {
     let rig = Rig::start();
     let ann = rig.user("ann", Role::User);

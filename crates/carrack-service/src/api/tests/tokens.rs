@@ -429,3 +429,28 @@ fn ceilings_of_a_token_hold_for_files_over_all_requests() {
     let archive = client.call(&Call::get("/endpoints/here/files/archive?path=/one"));
     assert!(matches!(archive, Err(ClientError::Problem(problem)) if problem.status == 403));
 }
+
+#[test]
+fn sessions_do_not_count_among_the_tokens_that_a_user_may_have() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    let add = |number: u32, is_session: bool| {
+        let (id, made) = (format!("{is_session} {number}"), Moment(0));
+        let row = TokenRow {
+            id,
+            user: "ann".into(),
+            label: String::new(),
+            scope: None,
+            made,
+            expires: None,
+            used: None,
+            is_session,
+        };
+        rig.ledger.add_token(&row, &[0; 32]).unwrap();
+    };
+    let make = || ann.call(&Call::post("/tokens").body(&json!({ "label": "one more" })).unwrap());
+    (0..1000).for_each(|number| add(number, true));
+    make().unwrap();
+    (0..998).for_each(|number| add(number, false));
+    assert_eq!(status(make()), 409);
+}

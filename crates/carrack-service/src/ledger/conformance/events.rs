@@ -14,6 +14,7 @@ pub const RULES: &[Rule] = rules! {
     forget_takes_tasks_that_ended_and_their_events
     forget_takes_so_many_at_a_time
     forget_leaves_a_task_that_was_reopened
+    forgotten_tasks_are_told_until_their_directories_are_gone
     probe_answers
 };
 
@@ -137,6 +138,22 @@ fn forget_leaves_a_task_that_was_reopened(ledger: &dyn Ledger) {
     assert_eq!(ledger.forget(&retention(100, -1000, 10)).unwrap(), ["t1"]);
     // With the task goes the memory of its submission.
     assert!(!ledger.submit(&once, at(4)).unwrap().duplicate);
+}
+
+fn forgotten_tasks_are_told_until_their_directories_are_gone(ledger: &dyn Ledger) {
+    for (id, ended) in [("t2", 1), ("t1", 2), ("t3", 90)] {
+        accept(ledger, id);
+        end(ledger, id, TaskState::Cancelled, at(ended));
+    }
+    assert_eq!(ledger.forgotten().unwrap(), [""; 0]);
+    assert_eq!(ledger.forget(&retention(50, -1000, 10)).unwrap(), ["t2", "t1"]);
+    assert_eq!(ledger.forgotten().unwrap(), ["t1", "t2"]);
+    ledger.directories_removed(&["t2".to_owned(), "never".to_owned()]).unwrap();
+    assert_eq!(ledger.forgotten().unwrap(), ["t1"]);
+    assert_eq!(ledger.forget(&retention(100, -1000, 10)).unwrap(), ["t3"]);
+    assert_eq!(ledger.forgotten().unwrap(), ["t1", "t3"]);
+    ledger.directories_removed(&["t1".to_owned(), "t3".to_owned()]).unwrap();
+    assert_eq!(ledger.forgotten().unwrap(), [""; 0]);
 }
 
 fn probe_answers(ledger: &dyn Ledger) {

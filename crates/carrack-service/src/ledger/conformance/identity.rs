@@ -2,7 +2,7 @@
 
 use super::{Rule, at, note, rules};
 use crate::clock::Moment;
-use crate::ledger::{Ledger, LedgerError, Submission, TaskChange, TaskGuard, UseTaken, UserRow};
+use crate::ledger::{Ledger, LedgerError, Submission, TaskChange, TaskGuard, UseTaken, UserChange, UserRow};
 use crate::model::{
     Ceilings, NewTask, Pair, Progress, Role, Scope, Task, TaskKind, TaskState, TokenRow, TokenUse, User, Verb,
 };
@@ -13,6 +13,8 @@ pub const RULES: &[Rule] = rules! {
     user_is_found_by_account
     user_changes_to_an_account_in_use_are_refused
     user_change_ends_sessions_where_rights_change
+    user_change_leaves_what_it_does_not_name
+    user_change_needs_the_password_that_it_says
     token_is_kept_with_its_digest_and_its_user
     token_needs_its_user_and_an_identifier_of_its_own
     token_use_is_noted_to_the_minute
@@ -147,36 +149,78 @@ fn user_is_found_by_account(ledger: &dyn Ledger) {
 fn user_changes_to_an_account_in_use_are_refused(ledger: &dyn Ledger) {
     ledger.add_user(&row("ada", Some(1))).unwrap();
     ledger.add_user(&row("bob", Some(2))).unwrap();
-    assert_eq!(ledger.change_user(&row("bob", Some(1))), Err(LedgerError::Taken));
-    assert_eq!(ledger.change_user(&row("eve", Some(3))), Err(LedgerError::Missing));
+    let change = |name: &str, account| {
+        let change = UserChange { account: Some(account), ..UserChange::default() };
+        ledger.change_user(name, &change).map(|(row, _)| row.user.account)
+    };
+    assert_eq!(change("bob", Some(1)), Err(LedgerError::Taken));
+    assert_eq!(change("eve", Some(3)), Err(LedgerError::Missing));
     assert_eq!(ledger.user("bob").unwrap().user.account, Some(2));
-    ledger.change_user(&row("bob", None)).unwrap();
-    ledger.change_user(&row("ada", Some(2))).unwrap();
+    assert_eq!((change("bob", None), change("ada", Some(2))), (Ok(None), Ok(Some(2))));
     assert_eq!(ledger.user_of_account(2).unwrap().map(|row| row.user.name).as_deref(), Some("ada"));
 }
 
 fn user_change_ends_sessions_where_rights_change(ledger: &dyn Ledger) {
     ledger.add_user(&row("ada", None)).unwrap();
-    let mut other_account = row("ada", Some(5));
-    let mut other_role = row("ada", None);
-    other_role.user.role = Role::Viewer;
-    let mut disabled = row("ada", None);
-    disabled.user.enabled = false;
-    let mut no_password = row("ada", None);
-    no_password.password = None;
-    other_account.user.added = at(9);
+    let before = UserChange {
+        role: Some(Role::User),
+        account: Some(None),
+        enabled: Some(true),
+        password: Some(row("ada", None).password),
+        password_was: None,
+    };
+    let other_account = UserChange { account: Some(Some(5)), ..UserChange::default() };
+    let other_role = UserChange { role: Some(Role::Viewer), ..UserChange::default() };
+    let no_password = UserChange { password: Some(None), ..UserChange::default() };
+    let disabled = UserChange { enabled: Some(false), ..UserChange::default() };
     for (change, ends) in [(other_account, false), (other_role, true), (no_password, true), (disabled, true)] {
-        ledger.change_user(&row("ada", None)).unwrap();
+        let (mut expected, _) = ledger.change_user("ada", &before).unwrap();
         let id = format!("session {ends}");
         ledger.add_token(&token(&id, "ada", true), &[1; 32]).unwrap();
         ledger.add_token(&token("script", "ada", false), &[2; 32]).unwrap();
-        ledger.change_user(&change).unwrap();
-        assert_eq!(parts(ledger.user("ada").unwrap()), parts(change));
+        let (after, ended) = ledger.change_user("ada", &change).unwrap();
+        expected.user.role = change.role.unwrap_or(Role::User);
+        expected.user.account = change.account.unwrap_or(None);
+        expected.user.enabled = change.enabled.unwrap_or(true);
+        expected.password = change.password.unwrap_or(expected.password);
+        assert_eq!(parts(ledger.user("ada").unwrap()), parts(expected.clone()));
+        assert_eq!(parts(after), parts(expected));
+        assert_eq!(ended.contains(&id), ends);
         assert_eq!(ledger.token(&id).is_err(), ends);
         // What a script has is revoked by its name, or goes unused while its user is disabled.
         assert_eq!(ledger.token("script").unwrap().0.id, "script");
         ledger.remove_token("script").unwrap();
     }
+}
+
+/// Two who change different things of a user at once do not undo each other's.
+fn user_change_leaves_what_it_does_not_name(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", Some(1))).unwrap();
+    let disable = UserChange { enabled: Some(false), ..UserChange::default() };
+    ledger.change_user("ada", &disable).unwrap();
+    let password = UserChange { password: Some(Some("another".to_owned())), ..UserChange::default() };
+    let (after, _) = ledger.change_user("ada", &password).unwrap();
+    let mut expected = row("ada", Some(1));
+    (expected.user.enabled, expected.password) = (false, Some("another".to_owned()));
+    assert_eq!(parts(after), parts(expected));
+    let (after, ended) = ledger.change_user("ada", &UserChange::default()).unwrap();
+    assert_eq!((after.user.enabled, ended), (false, Vec::new()));
+}
+
+fn user_change_needs_the_password_that_it_says(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", None)).unwrap();
+    let change = |was: Option<&str>, to: &str| {
+        let password = Some(Some(to.to_owned()));
+        let password_was = Some(was.map(str::to_owned));
+        ledger.change_user("ada", &UserChange { password, password_was, ..UserChange::default() }).map(|_| ())
+    };
+    for was in [None, Some("another")] {
+        assert!(matches!(change(was, "new"), Err(LedgerError::Conflict(_))), "{was:?}");
+    }
+    let first = row("ada", None).password;
+    assert_eq!(change(first.as_deref(), "new"), Ok(()));
+    assert!(matches!(change(first.as_deref(), "newer"), Err(LedgerError::Conflict(_))));
+    assert_eq!(ledger.user("ada").unwrap().password.as_deref(), Some("new"));
 }
 
 fn token_is_kept_with_its_digest_and_its_user(ledger: &dyn Ledger) {
@@ -240,8 +284,10 @@ fn sessions_are_removed_of_one_user(ledger: &dyn Ledger) {
     for (id, user, is_session) in [("1", "ada", true), ("2", "ada", false), ("3", "ada", true), ("4", "bob", true)] {
         ledger.add_token(&token(id, user, is_session), &[1; 32]).unwrap();
     }
-    assert_eq!(ledger.remove_sessions("ada"), Ok(2));
-    assert_eq!(ledger.remove_sessions("ada"), Ok(0));
+    let mut removed = ledger.remove_sessions("ada").unwrap();
+    removed.sort();
+    assert_eq!(removed, ["1", "3"]);
+    assert_eq!(ledger.remove_sessions("ada").unwrap(), [""; 0]);
     assert_eq!(ledger.tokens("ada").unwrap(), [token("2", "ada", false)]);
     assert_eq!(ledger.tokens("bob").unwrap().len(), 1);
 }

@@ -12,7 +12,7 @@ use crate::ledger::memory::MemoryLedger;
 use crate::ledger::tally::{OverviewQuery, OverviewRows};
 use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, VisitedTasks, VisitsMost,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserChange, UserRow, VisitedTasks, VisitsMost,
 };
 use crate::model::{
     AuditLine, Ceilings, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, TokenUse, User,
@@ -77,13 +77,13 @@ impl Ledger for Liar {
         user(name: &str) -> UserRow;
         user_of_account(account: u32) -> Option<UserRow>;
         users() -> Vec<User>;
-        change_user(row: &UserRow) -> ();
+        change_user(name: &str, change: &UserChange) -> (UserRow, Vec<String>);
         add_token(row: &TokenRow, digest: &[u8; 32]) -> ();
         token(id: &str) -> (TokenRow, [u8; 32], User);
         tokens(user: &str) -> Vec<TokenRow>;
         token_use(id: &str) -> TokenUse;
         count_use(user: &str, id: &str, more: &TokenUse, most: &Ceilings) -> UseTaken;
-        remove_sessions(user: &str) -> u64;
+        remove_sessions(user: &str) -> Vec<String>;
         revoke_grants(id: &GrantId, until: Moment, now: Moment) -> ();
         restore_grants(id: &GrantId) -> ();
         revoked_grants(now: Moment) -> Vec<(GrantId, Moment)>;
@@ -91,6 +91,8 @@ impl Ledger for Liar {
         timer(id: &str) -> Timer;
         timers(owner: Option<&str>, page: &Page) -> Vec<Timer>;
         remove_timer(id: &str, event: &NewEvent, now: Moment) -> ();
+        forgotten() -> Vec<String>;
+        directories_removed(tasks: &[String]) -> ();
         probe() -> ();
     }
 

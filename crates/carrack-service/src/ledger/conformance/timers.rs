@@ -4,9 +4,9 @@ use std::thread;
 
 use serde_json::json;
 
-use super::{Rule, all_events, at, behind, first, listed, request, rules, submission};
-use crate::ledger::{Ledger, LedgerError, NewEvent, Submission, TaskFilter};
-use crate::model::{EventKind, NewTask, Overlap, Timer, TimerSchedule, TimerState};
+use super::{Rule, all_events, at, behind, end, first, listed, request, rules, submission};
+use crate::ledger::{Ledger, LedgerError, NewEvent, Retention, Submission, TaskFilter};
+use crate::model::{EventKind, NewTask, Overlap, TaskState, Timer, TimerSchedule, TimerState};
 
 pub const RULES: &[Rule] = rules! {
     timer_is_kept_as_it_was_made
@@ -18,6 +18,7 @@ pub const RULES: &[Rule] = rules! {
     timer_run_by_two_at_once_is_one_task
     timer_run_that_is_refused_leaves_the_timer
     timer_removed_leaves_its_tasks
+    last_task_of_a_timer_is_not_forgotten
 };
 
 /// A timer that is due at second 10.
@@ -193,4 +194,27 @@ fn timer_removed_leaves_its_tasks(ledger: &dyn Ledger) {
     assert_eq!(ledger.remove_timer("t", &event("never"), at(12)), Err(LedgerError::Missing));
     assert_eq!(ledger.task("task-1").unwrap().request.timer.as_deref(), Some("t"));
     assert_eq!(all_events(ledger).pop().unwrap().text, "removed");
+}
+
+/// What it has found guards the next run, however late that comes.
+fn last_task_of_a_timer_is_not_forgotten(ledger: &dyn Ledger) {
+    ledger.add_timer(&timer("t"), &event("made")).unwrap();
+    for task in ["first", "second"] {
+        let (after, submission) = run(&ledger.timer("t").unwrap(), task);
+        ledger.change_timer(&after, Some(&submission), &event("ran"), at(20)).unwrap();
+        end(ledger, task, TaskState::Succeeded, at(30));
+    }
+    let forget = |limit| {
+        let retention = Retention { tasks_ended_before: at(1000), events_before: at(-1000), limit };
+        ledger.forget(&retention).unwrap()
+    };
+    assert_eq!((forget(1), forget(9)), (vec!["first".to_owned()], Vec::new()));
+    assert_eq!(ledger.task("second").unwrap().state, TaskState::Succeeded);
+    let (after, submission) = run(&ledger.timer("t").unwrap(), "third");
+    ledger.change_timer(&after, Some(&submission), &event("ran"), at(40)).unwrap();
+    assert_eq!(forget(9), ["second"]);
+    end(ledger, "third", TaskState::Failed, at(50));
+    assert_eq!(forget(9), [""; 0]);
+    ledger.remove_timer("t", &event("removed"), at(60)).unwrap();
+    assert_eq!(forget(9), ["third"]);
 }

@@ -28,6 +28,8 @@ pub struct Rows {
     pub endpoints: BTreeMap<String, EndpointRow>,
     pub health: Healths,
     pub users: BTreeMap<String, UserRow>,
+    /// Tasks that are gone, and whose directories may still be there.
+    pub forgotten: BTreeSet<String>,
     /// By the order in which they were added.
     pub tokens: BTreeMap<u64, (TokenRow, [u8; 32])>,
     pub last_token: u64,
@@ -151,6 +153,12 @@ impl Rows {
         Some(id)
     }
 
+    /// Whether a timer's last run has submitted this task.
+    pub fn is_last_of_timer(&self, place: u64) -> bool {
+        let id = self.tasks.get(&place).map(|row| &row.task.id);
+        id.is_some() && self.timers.values().any(|timer| timer.last_task.as_ref() == id)
+    }
+
     pub fn timer_place(&self, id: &str) -> Answer<u64> {
         let place = self.timers.iter().find(|(_, timer)| timer.id == id);
         place.map(|(place, _)| *place).ok_or(LedgerError::Missing)
@@ -160,10 +168,16 @@ impl Rows {
         self.tokens.iter().find(|(_, (row, _))| row.id == id).map(|(place, _)| *place)
     }
 
-    pub fn remove_sessions(&mut self, user: &str) -> u64 {
-        let before = self.tokens.len();
-        self.tokens.retain(|_, (row, _)| row.user != user || !row.is_session);
-        u64::try_from(before - self.tokens.len()).unwrap_or(u64::MAX)
+    pub fn remove_sessions(&mut self, user: &str) -> Vec<String> {
+        let mut removed = Vec::new();
+        self.tokens.retain(|_, (row, _)| {
+            let stays = row.user != user || !row.is_session;
+            if !stays {
+                removed.push(row.id.clone());
+            }
+            stays
+        });
+        removed
     }
 
     /// Whether the account is another user's.

@@ -77,7 +77,9 @@ pub fn check(ledger: &Path) -> Result<CheckReport, OpenError> {
 }
 
 fn look(connection: &Connection, report: &mut CheckReport) -> Result<(), Fault> {
-    match migrations::missing(connection, migrations::ALL) {
+    let missing = migrations::missing(connection, migrations::ALL);
+    let is_current = matches!(missing, Ok(0));
+    match missing {
         Ok(0) => {}
         Ok(steps) => {
             let why = format!("{steps} steps of the schema are missing");
@@ -100,7 +102,9 @@ fn look(connection: &Connection, report: &mut CheckReport) -> Result<(), Fault> 
         report.findings.push(CheckFinding { kind: "unreadable", why, hint });
     }
     let directory = directory(&report.path).join(TASKS);
-    journals(connection, &directory, &mut report.findings)
+    // The service removes their directories. An older ledger tells none.
+    let forgotten = if is_current { tasks::forgotten(connection)? } else { Vec::new() };
+    journals(connection, &directory, forgotten, &mut report.findings)
 }
 
 /// What SQLite finds wrong with pages, indexes and keys.
@@ -145,7 +149,12 @@ fn unreadable(connection: &Connection) -> Result<Vec<String>, Fault> {
 }
 
 /// Journals that are missed, and directories of tasks that the ledger does not know.
-fn journals(connection: &Connection, directory: &Path, findings: &mut Vec<CheckFinding>) -> Result<(), Fault> {
+fn journals(
+    connection: &Connection,
+    directory: &Path,
+    forgotten: Vec<String>,
+    findings: &mut Vec<CheckFinding>,
+) -> Result<(), Fault> {
     for id in texts(connection, "SELECT id FROM task WHERE started IS NOT NULL ORDER BY seq")? {
         let journal = directory.join(&id).join(JOURNAL);
         if !journal.exists() {
@@ -156,7 +165,7 @@ fn journals(connection: &Connection, directory: &Path, findings: &mut Vec<CheckF
             });
         }
     }
-    let known: BTreeSet<String> = texts(connection, "SELECT id FROM task")?.into_iter().collect();
+    let known: BTreeSet<String> = texts(connection, "SELECT id FROM task")?.into_iter().chain(forgotten).collect();
     let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
     let mut strange: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     strange.retain(|path| path.file_name().and_then(|name| name.to_str()).is_none_or(|name| !known.contains(name)));

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::{Done, count, document, integer, parsed};
 use crate::clock::Moment;
-use crate::ledger::{LedgerError, UseTaken, UserRow};
+use crate::ledger::{LedgerError, UseTaken, UserChange, UserRow, rules};
 use crate::model::{Ceilings, Role, TokenRow, TokenUse, User};
 
 const USER: &str = "SELECT name, role, account, enabled, added, password FROM user";
@@ -37,21 +37,19 @@ pub fn users(connection: &Connection) -> Done<Vec<User>> {
     rows.map(|row| Ok(user_row(row?)?.user)).collect()
 }
 
-pub fn change_user(transaction: &Transaction<'_>, row: &UserRow) -> Done<()> {
-    let UserRow { user: after, password } = row;
-    let before = user(transaction, &after.name)?;
-    let taken = user_of_account_but(transaction, after)?;
-    if taken {
+pub fn change_user(transaction: &Transaction<'_>, name: &str, change: &UserChange) -> Done<(UserRow, Vec<String>)> {
+    let mut row = user(transaction, name)?;
+    let ends_sessions = rules::change_user(&mut row, change)?;
+    let UserRow { user: after, password } = &row;
+    if user_of_account_but(transaction, after)? {
         return Err(LedgerError::Taken.into());
     }
     transaction.execute(
-        "UPDATE user SET role = ?, account = ?, enabled = ?, added = ?, password = ? WHERE name = ?",
-        params![after.role.name(), after.account, after.enabled, after.added.0, password, after.name],
+        "UPDATE user SET role = ?, account = ?, enabled = ?, password = ? WHERE name = ?",
+        params![after.role.name(), after.account, after.enabled, password, name],
     )?;
-    if !after.enabled || before.user.role != after.role || before.password != *password {
-        remove_sessions(transaction, &after.name)?;
-    }
-    Ok(())
+    let ended = if ends_sessions { remove_sessions(transaction, name)? } else { Vec::new() };
+    Ok((row, ended))
 }
 
 /// Whether the account of `user` is another user's.
@@ -159,9 +157,11 @@ pub fn remove_token(transaction: &Transaction<'_>, id: &str) -> Done<()> {
     Ok(())
 }
 
-pub fn remove_sessions(transaction: &Transaction<'_>, user: &str) -> Done<u64> {
-    let removed = transaction.execute("DELETE FROM token WHERE user = ? AND is_session = 1", [user])?;
-    Ok(count(i64::try_from(removed).unwrap_or(i64::MAX)))
+pub fn remove_sessions(transaction: &Transaction<'_>, user: &str) -> Done<Vec<String>> {
+    let sql = "DELETE FROM token WHERE user = ? AND is_session = 1 RETURNING id";
+    let mut statement = transaction.prepare(sql)?;
+    let removed = statement.query_map([user], |row| row.get(0))?;
+    Ok(removed.collect::<Result<_, _>>()?)
 }
 
 pub fn revoke_grants(transaction: &Transaction<'_>, id: &GrantId, until: Moment, now: Moment) -> Done<()> {

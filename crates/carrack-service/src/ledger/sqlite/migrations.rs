@@ -30,8 +30,10 @@ impl Migration {
 }
 
 /// All steps, in order.
-pub const ALL: &[Migration] =
-    &[Migration { number: 1, name: "first", sql: include_str!("../migrations/0001_first.sql") }];
+pub const ALL: &[Migration] = &[
+    Migration { number: 1, name: "first", sql: include_str!("../migrations/0001_first.sql") },
+    Migration { number: 2, name: "forgotten", sql: include_str!("../migrations/0002_forgotten.sql") },
+];
 
 /// Why a schema was not brought up to date.
 #[derive(Debug)]

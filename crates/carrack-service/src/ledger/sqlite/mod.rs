@@ -38,7 +38,7 @@ use super::health::HealthRow;
 use super::tally::{OverviewQuery, OverviewRows};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, VisitedTasks, VisitsMost, rules,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserChange, UserRow, VisitedTasks, VisitsMost, rules,
 };
 use crate::clock::Moment;
 use crate::model::{
@@ -403,8 +403,8 @@ impl Ledger for SqliteLedger {
         self.read(identity::users)
     }
 
-    fn change_user(&self, row: &UserRow) -> Answer<()> {
-        self.write(|transaction| identity::change_user(transaction, row))
+    fn change_user(&self, name: &str, change: &UserChange) -> Answer<(UserRow, Vec<String>)> {
+        self.write(|transaction| identity::change_user(transaction, name, change))
     }
 
     fn add_token(&self, row: &TokenRow, digest: &[u8; 32]) -> Answer<()> {
@@ -439,7 +439,7 @@ impl Ledger for SqliteLedger {
         self.write(|transaction| identity::remove_token(transaction, id))
     }
 
-    fn remove_sessions(&self, user: &str) -> Answer<u64> {
+    fn remove_sessions(&self, user: &str) -> Answer<Vec<String>> {
         self.write(|transaction| identity::remove_sessions(transaction, user))
     }
 
@@ -491,6 +491,14 @@ impl Ledger for SqliteLedger {
 
     fn forget(&self, retention: &Retention) -> Answer<Vec<String>> {
         self.write(|transaction| tasks::forget(transaction, retention))
+    }
+
+    fn forgotten(&self) -> Answer<Vec<String>> {
+        self.read(tasks::forgotten)
+    }
+
+    fn directories_removed(&self, tasks: &[String]) -> Answer<()> {
+        self.write(|transaction| tasks::directories_removed(transaction, tasks))
     }
 
     fn probe(&self) -> Answer<()> {

@@ -309,7 +309,8 @@ pub fn reopen(
 
 /// Forgets tasks that ended long ago, with their events, and old events.
 pub fn forget(transaction: &Transaction<'_>, retention: &Retention) -> Done<Vec<String>> {
-    let ended = "SELECT seq, id FROM task WHERE ended < ? ORDER BY ended, seq LIMIT ?";
+    let ended = "SELECT seq, id FROM task WHERE ended < ?
+        AND id NOT IN (SELECT last_task FROM timer WHERE last_task IS NOT NULL) ORDER BY ended, seq LIMIT ?";
     let mut statement = transaction.prepare(ended)?;
     let rows = statement.query_map(params![retention.tasks_ended_before.0, limit(retention.limit)], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
@@ -318,6 +319,7 @@ pub fn forget(transaction: &Transaction<'_>, retention: &Retention) -> Done<Vec<
     for (seq, id) in &rows {
         transaction.execute("DELETE FROM event WHERE task = ?", [id])?;
         transaction.execute("DELETE FROM task WHERE seq = ?", [seq])?;
+        transaction.execute("INSERT INTO forgotten (task) VALUES (?) ON CONFLICT DO NOTHING", [id])?;
     }
     transaction.execute(
         "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE time < ? ORDER BY time, id LIMIT ?)",
@@ -326,6 +328,21 @@ pub fn forget(transaction: &Transaction<'_>, retention: &Retention) -> Done<Vec<
     tally::forget(transaction, retention.events_before)?;
     audit::forget(transaction, retention)?;
     Ok(rows.into_iter().map(|(_, id)| id).collect())
+}
+
+/// Tasks that were forgotten, and whose directories may still be there.
+pub fn forgotten(connection: &Connection) -> Done<Vec<String>> {
+    let mut statement = connection.prepare("SELECT task FROM forgotten ORDER BY task")?;
+    let rows = statement.query_map((), |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// They are not.
+pub fn directories_removed(transaction: &Transaction<'_>, tasks: &[String]) -> Done<()> {
+    for task in tasks {
+        transaction.execute("DELETE FROM forgotten WHERE task = ?", [task])?;
+    }
+    Ok(())
 }
 
 /// Writes a task that has changed, with the events of the change, and counts it.

@@ -2,33 +2,35 @@
 
 use serde_json::{Value, json};
 
-use crate::model::{Event, EventKind, Notice, Task, TaskState};
+use crate::model::{BlockedCause, Event, EventKind, Notice, Task, TaskState};
 
 /// Pairs of a task that its document has; how many there are is told beside them.
 const PAIRS_MOST: usize = 100;
 
 /// Whether an event may be one to be told, whatever its task says.
 pub fn may_be_told(event: &Event) -> bool {
-    matches!(event.kind, EventKind::Ended | EventKind::TimerSkipped | EventKind::TimerEnded)
+    matches!(event.kind, EventKind::Ended | EventKind::TimerSkipped | EventKind::TimerEnded) || is_held(event)
 }
 
-/// Whether an event is told: an end that its task names; of a task that names none, one of `ends`. Left-out and last
-/// runs of timers are, where failures are.
+/// Whether an event is told: an end that its task names; of a task that names none, one of `ends`. Where failures are,
+/// so are tasks that a guard holds, and left-out and last runs of timers.
 pub fn is_told(event: &Event, task: Option<&Task>, ends: &[Notice]) -> bool {
+    let is_wanted = |task: &Task, end| match task.request.notify.is_empty() {
+        true => ends.contains(&end) && !task.request.preview,
+        false => task.request.notify.contains(&end),
+    };
     match event.kind {
-        EventKind::Ended => {
-            let Some((task, end)) = task.and_then(|task| Some((task, end_of(state(event, task))?))) else {
-                return false;
-            };
-            let asked = &task.request.notify;
-            match asked.is_empty() {
-                true => ends.contains(&end) && !task.request.preview,
-                false => asked.contains(&end),
-            }
-        }
+        EventKind::Ended => task.is_some_and(|task| end_of(state(event, task)).is_some_and(|end| is_wanted(task, end))),
+        EventKind::Paused if is_held(event) => task.is_some_and(|task| is_wanted(task, Notice::Failed)),
         EventKind::TimerSkipped | EventKind::TimerEnded => ends.contains(&Notice::Failed),
         _ => false,
     }
+}
+
+/// Whether a guard has paused a task: it waits until somebody looks.
+fn is_held(event: &Event) -> bool {
+    let cause = event.detail.pointer("/blocked/cause").and_then(Value::as_str);
+    event.kind == EventKind::Paused && cause == Some(BlockedCause::Guard.name())
 }
 
 /// How the task ended. Its row may tell of a later attempt: somebody had it tried again before its end was dealt with.

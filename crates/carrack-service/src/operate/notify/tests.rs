@@ -56,6 +56,19 @@ impl Rig {
         self.ledger.change_task(id, &guard, &change, &[event], NOW).expect("ended");
     }
 
+    /// A task that is paused, by a guard or by somebody, and asks for these ends to be told.
+    fn paused(&self, id: &str, detail: Value, notify: &[Notice]) {
+        let pair = Pair { source: "@a:/x".into(), destination: Some("@b:/y".into()) };
+        let request = NewTask { pairs: vec![pair], notify: notify.to_vec(), ..NewTask::default() };
+        let (owner, endpoints) = ("ada".to_owned(), Vec::new());
+        let submission = Submission { id: id.into(), owner, submission_id: None, request, endpoints, estimate: None };
+        self.ledger.submit(&submission, NOW).expect("accepted");
+        let change = TaskChange { state: Some(TaskState::Paused), ..TaskChange::default() };
+        let (kind, task) = (EventKind::Paused, Some(id.to_owned()));
+        let event = NewEvent { kind, owner: "ada".into(), task, subject: None, text: "paused".into(), detail };
+        self.ledger.change_task(id, &TaskGuard::default(), &change, &[event], NOW).expect("paused");
+    }
+
     /// Somebody has a task tried again.
     fn retried(&self, id: &str) {
         let event = NewEvent {
@@ -110,6 +123,30 @@ fn of_ends(ends: &[Notice]) -> NotifyConfig {
 }
 
 const TELL: &str = "cat >> \"$1/told\"";
+
+/// It waits until somebody looks, as a failure does.
+#[test]
+fn task_that_a_guard_holds_is_told_where_failures_are() {
+    let blocked = |cause: &str| json!({ "blocked": { "cause": cause, "why": "3 of 4 items would be deleted" } });
+    for (ends, expected) in [(&[Notice::Failed][..], &["held", "asked"][..]), (&[Notice::Succeeded], &["asked"])] {
+        let rig = Rig::new();
+        let begun = std::cell::Cell::new(false);
+        rig.tell(TELL, of_ends(ends), QUICK, &|_| {
+            if rig.is_kept() && !begun.replace(true) {
+                rig.paused("held", blocked("guard"), &[]);
+                rig.paused("asked", blocked("guard"), &[Notice::Failed]);
+                rig.paused("not-asked", blocked("guard"), &[Notice::Partial]);
+                rig.paused("by-somebody", json!({}), &[]);
+                rig.paused("drained", blocked("drained"), &[Notice::Failed]);
+            }
+            begun.get() && rig.is_kept()
+        });
+        let told = rig.told();
+        let ids: Vec<&str> = told.iter().filter_map(|told| told["event"]["task"].as_str()).collect();
+        assert_eq!(ids, expected);
+        assert_eq!((&told[0]["event"]["kind"], &told[0]["task"]["state"]), (&"paused".into(), &"PAUSED".into()));
+    }
+}
 
 #[test]
 fn ends_that_are_asked_for_are_told_with_their_task_in_order() {

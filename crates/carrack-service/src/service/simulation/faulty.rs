@@ -14,7 +14,7 @@ use crate::ledger::memory::MemoryLedger;
 use crate::ledger::tally::{OverviewQuery, OverviewRows};
 use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, VisitedTasks, VisitsMost,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserChange, UserRow, VisitedTasks, VisitsMost,
 };
 use crate::model::{
     AuditLine, Ceilings, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, TokenUse, User,
@@ -100,7 +100,7 @@ hand_on! {
     "reads" fn user(name: &str) -> UserRow;
     "reads" fn user_of_account(account: u32) -> Option<UserRow>;
     "reads" fn users() -> Vec<User>;
-    "writes" fn change_user(row: &UserRow) -> ();
+    "writes" fn change_user(name: &str, change: &UserChange) -> (UserRow, Vec<String>);
     "writes" fn add_token(row: &TokenRow, digest: &[u8; 32]) -> ();
     "reads" fn token(id: &str) -> (TokenRow, [u8; 32], User);
     "reads" fn tokens(user: &str) -> Vec<TokenRow>;
@@ -108,7 +108,7 @@ hand_on! {
     "reads" fn token_use(id: &str) -> TokenUse;
     "writes" fn count_use(user: &str, id: &str, more: &TokenUse, most: &Ceilings) -> UseTaken;
     "writes" fn remove_token(id: &str) -> ();
-    "writes" fn remove_sessions(user: &str) -> u64;
+    "writes" fn remove_sessions(user: &str) -> Vec<String>;
     "writes" fn revoke_grants(id: &GrantId, until: Moment, now: Moment) -> ();
     "writes" fn restore_grants(id: &GrantId) -> ();
     "reads" fn revoked_grants(now: Moment) -> Vec<(GrantId, Moment)>;
@@ -119,5 +119,7 @@ hand_on! {
     "writes" fn change_timer(timer: &Timer, submission: Option<&Submission>, event: &NewEvent, now: Moment) -> Option<Submitted>;
     "writes" fn remove_timer(id: &str, event: &NewEvent, now: Moment) -> ();
     "writes" fn forget(retention: &Retention) -> Vec<String>;
+    "reads" fn forgotten() -> Vec<String>;
+    "writes" fn directories_removed(tasks: &[String]) -> ();
     "reads" fn probe() -> ();
 }

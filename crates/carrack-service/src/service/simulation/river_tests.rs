@@ -9,7 +9,7 @@ use serde_json::json;
 use super::script::Script;
 use super::world::{Work, lock};
 use crate::clock::Clock;
-use crate::ledger::{EventFilter, Ledger, NewEvent, Submission, TaskChange, TaskGuard, endpoints_of};
+use crate::ledger::{EventFilter, Ledger, NewEvent, Submission, TaskChange, TaskGuard, UserChange, endpoints_of};
 use crate::model::{
     Estimate, Event, EventKind, NewTask, Overlap, Pair, Task, TaskState, Timer, TimerSchedule, TimerState, new_id,
 };
@@ -157,6 +157,23 @@ fn river_1308_task_that_is_removed_in_mid_run_loses_its_worker_and_nothing_else(
 }
 
 #[test]
+fn directories_that_a_killed_service_has_left_of_forgotten_tasks_are_removed() {
+    let mut script = Script::new(1);
+    let id = script.add("ann", &items(3), ("n0", "n1"));
+    script.until(&id, TaskState::Succeeded, 30);
+    let now = script.clock.now().after(Duration::from_secs(1));
+    let retention = crate::ledger::Retention { tasks_ended_before: now, events_before: now, limit: 9 };
+    script.kill_service();
+    // The last that it did.
+    assert_eq!(script.ledger.forget(&retention).unwrap(), std::slice::from_ref(&id));
+    script.start_service();
+    assert!(lock(&script.world).tasks.contains_key(&id));
+    script.seconds(130);
+    assert!(!lock(&script.world).tasks.contains_key(&id));
+    assert_eq!(script.ledger.forgotten().unwrap(), [""; 0]);
+}
+
+#[test]
 fn river_1290_shutdown_in_good_order_gives_attempts_back() {
     let mut script = Script::new(1);
     let id = script.add("ann", &items(50), ("n0", "n1"));
@@ -273,6 +290,29 @@ fn v8_ten_minutes_of_outage_fail_no_task() {
     for id in &tasks {
         script.until(id, TaskState::Succeeded, 4 * 3600);
     }
+}
+
+/// While it runs, nobody else tries the link: without its word the others would wait for its end.
+#[test]
+fn link_is_well_again_once_a_task_moves_on_that_has_bridged_the_outage() {
+    let mut script = Script::new(1);
+    let long = script.add("ann", &items(100_000), ("n0", "n1"));
+    script.seconds(5);
+    let set_frozen = |script: &Script, frozen| {
+        let mut world = lock(&script.world);
+        world.tasks.get_mut(&long).and_then(|task| task.process.as_mut()).unwrap().frozen = frozen;
+    };
+    set_frozen(&script, true);
+    lock(&script.world).away.insert("n1".to_owned());
+    let others: Vec<String> = (0..3).map(|_| script.add("bob", &items(3), ("n0", "n1"))).collect();
+    script.seconds(30);
+    assert!(others.iter().all(|id| script.task(id).state == TaskState::Queued && script.task(id).fence >= 1));
+    lock(&script.world).away.clear();
+    set_frozen(&script, false);
+    for id in &others {
+        script.until(id, TaskState::Succeeded, 30);
+    }
+    assert_eq!((script.task(&long).state, script.task(&long).fence), (TaskState::Active, 1));
 }
 
 #[test]
@@ -472,9 +512,8 @@ fn user_who_is_disabled_loses_running_attempts_within_seconds() {
         (script.add("ann", &items(100_000), ("n0", "n1")), script.add("bob", &items(100_000), ("n0", "n1")));
     script.seconds(3);
     assert_eq!(lock(&script.world).running().len(), 2);
-    let mut row = script.ledger.user("ann").unwrap();
-    row.user.enabled = false;
-    script.ledger.change_user(&row).unwrap();
+    let disable = UserChange { enabled: Some(false), ..UserChange::default() };
+    script.ledger.change_user("ann", &disable).unwrap();
     script.until(&ann, TaskState::Failed, 10);
     let failure = script.task(&ann).failure.unwrap();
     assert!(failure.why.contains("disabled") && !failure.retryable, "{failure:?}");

@@ -486,7 +486,11 @@ impl Workers for SimWorkers {
         told
     }
 
-    fn forget(&mut self, task: &str) {
-        lock(&self.world).tasks.remove(task);
+    fn forget(&mut self, task: &str) -> bool {
+        let is_alive = !self.is_dead();
+        if is_alive {
+            lock(&self.world).tasks.remove(task);
+        }
+        is_alive
     }
 }

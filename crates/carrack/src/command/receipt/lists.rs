@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use carrack_core::path::display_bytes;
+use carrack_core::path::{check_relative, display_bytes};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_receipt::{ReadReceipt, ReceiptItem};
 use data_encoding::HEXLOWER;
@@ -78,6 +78,8 @@ pub fn each_file(
 pub fn sha256_of(directory: &Path, item: &ReceiptItem) -> Result<String, CommandError> {
     let path = directory.join(std::ffi::OsStr::from_bytes(&item.path));
     let name = path.as_os_str().as_bytes();
+    // A receipt is anybody's text.
+    check_relative(&item.path).map_err(|why| CommandError::usage(format!("{}: {why}", display_bytes(&item.path))))?;
     let unread = |error: std::io::Error| CommandError::file("cannot read", name, &error);
     let mut file = carrack_sys::file::open_unfollowed(&path).map_err(unread)?;
     let mut sums = Sums::default();

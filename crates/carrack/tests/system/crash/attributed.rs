@@ -1,7 +1,7 @@
 //! A sync that keeps owners, lists, values and names of one file, killed at every system call that gives something.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::process::Command;
 
 use carrack_faults::strace::Inject;
@@ -86,5 +86,58 @@ fn kill_sweep_of_a_sync_that_keeps_attributes() {
         assert_eq!(watcher.end().violations, Vec::<String>::new(), "{what}");
         assert_complete(&sandbox.path("tree"), &sandbox.path("root/to"));
         assert_eq!(judged(&sandbox.path("tree"), &sandbox.path("root/to"), ""), "", "{what}");
+    }
+}
+
+/// What stands there changes hands: between two calls nobody may do what the old permissions gave to somebody else.
+#[test]
+fn sync_that_is_killed_gives_no_old_permissions_to_a_new_owner_or_group() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    let at = |top: &str, name: &str| sandbox.path(top).join(name);
+    let make = |top: &str, (owner, group): (u32, u32), modes: [u32; 2]| {
+        let _ = fs::remove_dir_all(sandbox.path(top));
+        fs::create_dir_all(at(top, "d")).unwrap();
+        fs::write(at(top, "f"), "content").unwrap();
+        for (name, mode) in ["f", "d"].iter().zip(modes) {
+            chown(at(top, name), Some(owner), Some(group)).unwrap();
+            fs::set_permissions(at(top, name), Permissions::from_mode(mode)).unwrap();
+        }
+        let time = fs::File::options().write(true).open(at(top, "f")).unwrap();
+        time.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(7)).unwrap();
+    };
+    let command = || {
+        let mut command = sandbox.carrack();
+        command.args(["sync", "-a", "tree/", "to"]);
+        command
+    };
+    for (had, old, has, new) in [
+        ((1234, 99), [0o660, 0o2770], (1234, 2345), [0o600, 0o700]),
+        ((99, 2345), [0o640, 0o750], (1234, 2345), [0o440, 0o550]),
+    ] {
+        make("tree", has, new);
+        let prepare = || {
+            make("to", had, old);
+            set(&at("to", "f"), ACCESS, &list([6, 6, 4, 6, 0], 77));
+        };
+        prepare();
+        let all = places(&sandbox, &command(), &["fsetxattr", "fremovexattr", "fchown", "fchmod"]);
+        assert!(all.iter().any(|(found, _)| found == "fchown"), "{all:?}");
+        for (call, nth) in &all {
+            prepare();
+            ran(Inject::new().kill(call, *nth).around(&command()).output_in_time().unwrap());
+            for (name, new) in ["f", "d"].iter().zip(new) {
+                let now = fs::metadata(at("to", name)).unwrap();
+                let (is_new, mode) = ((now.uid(), now.gid()) == has && has != had, now.mode() & 0o777);
+                assert!(
+                    !is_new || mode & !new == 0,
+                    "killed at {call} {nth}: {name} has {mode:o}, and is to have {new:o}"
+                );
+            }
+            assert_eq!(ran(command().output_in_time().unwrap()).code, 0);
+            assert_eq!(judged(&sandbox.path("tree"), &sandbox.path("to"), ""), "", "{call} {nth}");
+        }
     }
 }

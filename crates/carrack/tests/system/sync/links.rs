@@ -2,7 +2,7 @@
 //! an endpoint serves.
 
 use std::fs;
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -392,4 +392,27 @@ fn copy_through_a_link_is_taken_up_again() {
     assert!(ran.summary()["bytes_resumed"].as_u64().is_some_and(|bytes| bytes > 0), "{}", ran.stdout);
     assert_eq!(fs::read(sandbox.path("dst/real/large")).unwrap(), vec![7; 24 << 20]);
     assert!(!crate::support::tree::walk(&sandbox.path("dst")).iter().any(|path| is_hidden(path)));
+}
+
+/// What exists is left alone, with all that it has.
+#[test]
+fn ignore_existing_leaves_links_and_fifos_as_they_are() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("src")).unwrap();
+    fs::create_dir(sandbox.path("dst")).unwrap();
+    let touch = |top: &str, date: &str| {
+        let names = ["link", "fifo"].map(|name| sandbox.path(top).join(name));
+        assert!(Command::new("touch").args(["-h", "-d", date]).args(names).status().unwrap().success());
+    };
+    for (top, date) in [("src", "2001-02-03"), ("dst", "2011-12-13")] {
+        symlink("leads", sandbox.path(top).join("link")).unwrap();
+        assert!(Command::new("mkfifo").arg(sandbox.path(top).join("fifo")).status().unwrap().success());
+        touch(top, date);
+    }
+    let times = || ["link", "fifo"].map(|name| sandbox.path("dst").join(name).symlink_metadata().unwrap().mtime());
+    let before = times();
+    sandbox.ok(["sync", "-a", "--ignore-existing", "src/", "dst"]);
+    assert_eq!(times(), before);
+    sandbox.ok(["sync", "-a", "src/", "dst"]);
+    assert!(times().iter().zip(before).all(|(now, before)| *now != before));
 }

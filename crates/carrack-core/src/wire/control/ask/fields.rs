@@ -13,7 +13,9 @@ use crate::filter::{FileBounds, RuleForm, SourceLinks};
 use crate::ids::StreamId;
 use crate::limits;
 use crate::path::{PathError, check_relative};
+use crate::plan::compare::State;
 use crate::reference::{ReferenceDirectories, ReferenceUse};
+use crate::report::ItemKind;
 use crate::request::{Confinement, DeleteOrder};
 use crate::wire::control::options::{TransferOptions, Travels, checked};
 use crate::wire::control::raw;
@@ -65,16 +67,18 @@ impl Ask {
                 Self::Rename(Rename { from: bounded(from)?, to: bounded(to)?, no_replace })
             }
             raw::Ask::Remove(remove) => {
-                let raw::Remove { path, recursive, go_on, empty_only } = remove;
+                let raw::Remove { path, recursive, go_on, empty_only, unchanged } = remove;
                 if recursive && empty_only {
                     return Err(ProtocolError::violation(
                         "the peer asked to remove everything, and empty directories alone",
                     ));
                 }
-                Self::Remove(Remove { path: bounded(path)?, recursive, go_on, empty_only })
+                let unchanged = unchanged.map(TryInto::try_into).transpose()?;
+                Self::Remove(Remove { path: bounded(path)?, recursive, go_on, empty_only, unchanged })
             }
             raw::Ask::Sum(sum) => {
-                Self::Sum(Sum { path: bounded(sum.path)?, digests: checked("digests", sum.digests)? })
+                let raw::Sum { path, digests, one_file } = sum;
+                Self::Sum(Sum { path: bounded(path)?, digests: checked("digests", digests)?, one_file })
             }
             raw::Ask::Bye(_) => Self::Bye,
             raw::Ask::Select(paths) => Self::Select(all(paths.paths, relative)?),
@@ -129,10 +133,11 @@ impl From<Ask> for raw::Ask {
                 Self::MakeDirectory(raw::MakeDirectory { path, parents })
             }
             Ask::Rename(Rename { from, to, no_replace }) => Self::Rename(raw::Rename { from, to, no_replace }),
-            Ask::Remove(Remove { path, recursive, go_on, empty_only }) => {
-                Self::Remove(raw::Remove { path, recursive, go_on, empty_only })
+            Ask::Remove(Remove { path, recursive, go_on, empty_only, unchanged }) => {
+                let unchanged = unchanged.map(Into::into);
+                Self::Remove(raw::Remove { path, recursive, go_on, empty_only, unchanged })
             }
-            Ask::Sum(Sum { path, digests }) => Self::Sum(raw::Sum { path, digests: digests.raw() }),
+            Ask::Sum(Sum { path, digests, one_file }) => Self::Sum(raw::Sum { path, digests: digests.raw(), one_file }),
             Ask::Bye => Self::Bye(raw::Empty {}),
             Ask::Select(selected) => Self::Select(paths(selected)),
             Ask::Expect(expected) => {
@@ -165,6 +170,26 @@ impl From<Ask> for raw::Ask {
                 Self::Refer(raw::References { used: references.used().number(), paths: references.paths().to_vec() })
             }
         }
+    }
+}
+
+impl TryFrom<raw::Unchanged> for State {
+    type Error = ProtocolError;
+
+    fn try_from(raw: raw::Unchanged) -> Result<Self, ProtocolError> {
+        let kind = ItemKind::from_number(raw.kind).filter(|kind| matches!(kind, ItemKind::File | ItemKind::Symlink));
+        let mtime = Some(Time::new(raw.mtime_seconds, raw.mtime_nanos)).filter(|time| time.is_valid());
+        let (Some(kind), Some(mtime)) = (kind, mtime) else {
+            return Err(ProtocolError::violation("the peer asked to remove what no file and no link can be"));
+        };
+        Ok(Self { kind, size: raw.size, mtime: Some(mtime) })
+    }
+}
+
+impl From<State> for raw::Unchanged {
+    fn from(State { kind, size, mtime }: State) -> Self {
+        let Time { seconds, nanos } = mtime.unwrap_or_default();
+        Self { kind: kind.number(), size, mtime_seconds: seconds, mtime_nanos: nanos }
     }
 }
 

@@ -212,6 +212,26 @@ pub struct Remove {
     /// Of a directory, with everything below it, only directories in which nothing else is; not with `recursive`.
     #[prost(bool, tag = "4")]
     pub empty_only: bool,
+    /// Only a file or a link that still is this.
+    #[prost(message, optional, tag = "5")]
+    pub unchanged: Option<Unchanged>,
+}
+
+/// What a file or a link was when it was looked at.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Unchanged {
+    /// A file or a link.
+    #[prost(uint32, tag = "1")]
+    pub kind: u32,
+    /// Bytes of a file; 0 of a link.
+    #[prost(uint64, tag = "2")]
+    pub size: u64,
+    /// When it was last modified: seconds since 1970.
+    #[prost(sint64, tag = "3")]
+    pub mtime_seconds: i64,
+    /// And nanoseconds.
+    #[prost(uint32, tag = "4")]
+    pub mtime_nanos: u32,
 }
 
 /// Digests of files.
@@ -223,6 +243,9 @@ pub struct Sum {
     /// Which digests, as in the options of a transfer.
     #[prost(uint32, tag = "2")]
     pub digests: u32,
+    /// A directory is refused.
+    #[prost(bool, tag = "3")]
+    pub one_file: bool,
 }
 
 /// Digests of some files.

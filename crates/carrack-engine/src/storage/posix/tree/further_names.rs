@@ -128,7 +128,10 @@ fn file_of(stat: &Stat) -> (u64, u64) {
 /// of what holds nothing nothing is told.
 fn is_as_told(stat: &Stat, size: Option<u64>, mtime: Option<Time>) -> bool {
     let is_near = |mtime| is_one_time(Some(time_of(stat.mtime)), Some(mtime), COARSEST_NS);
-    size.is_none_or(|size| stat.kind == Kind::File && stat.size == size && mtime.is_none_or(is_near))
+    match size {
+        Some(size) => stat.kind == Kind::File && stat.size == size && mtime.is_none_or(is_near),
+        None => stat.kind != Kind::File || stat.size == 0,
+    }
 }
 
 /// How far a time may be from what it was set to.

@@ -4,20 +4,23 @@
 use std::fs::File;
 use std::io;
 
+use carrack_core::attributes::Attributes;
 use carrack_core::path::split_name;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::{Durability, Existing, InPlace};
 use carrack_core::transfer::marker::PartRecord;
-use carrack_sys::dir::{Kind, stat_file};
-use carrack_sys::file;
+use carrack_sys::dir::{Kind, set_owner, stat_file};
+use carrack_sys::{file, host};
 
 use super::resume::lock_patiently;
 use super::taking_over::standing_blocks;
 use super::{OpenedPart, Tree};
 use crate::error::{failure, io_failure};
 use crate::storage::posix::descriptors::patiently;
+use crate::storage::posix::extended::Holder;
+use crate::storage::posix::giving::facts_of;
 use crate::storage::posix::names::PartName;
-use crate::storage::posix::part::{PartEntry, PartFile, Touched, check_space, stat_entry};
+use crate::storage::posix::part::{MIXTURE, PartEntry, PartFile, Touched, check_space, stat_entry};
 use crate::storage::posix::unkept::if_it_can;
 use crate::storage::properties::WriteOptions;
 use crate::storage::write::NewFile;
@@ -34,7 +37,9 @@ impl Tree {
         options: &WriteOptions,
     ) -> Result<Option<OpenedPart>, Failure> {
         let (Some(size), true) = (offer.size, options.in_place != InPlace::Never) else { return Ok(None) };
-        if size <= self.shared.tuning.bundled_file_bytes_max {
+        // A mixture is older than its source by its time alone, once nothing else names it.
+        let is_older = offer.attributes.mtime.is_none_or(|mtime| mtime.seconds > MIXTURE.seconds);
+        if size <= self.shared.tuning.bundled_file_bytes_max || !is_older {
             return Ok(None);
         }
         let Some(file) = self.open_to_write_over(offer.path)? else { return Ok(None) };
@@ -62,7 +67,7 @@ impl Tree {
         let name = PartName::taken_up(name.to_vec());
         let part = self.part_file(file, name, (offer, size), options, Touched::Any);
         let part = PartFile { entry: PartEntry { in_place: true, ..part.entry }, ..part };
-        self.begin_mixture(&part, options).map_err(|error| failed(&error))?;
+        self.begin_mixture(&part, &offer.attributes, options).map_err(|error| failed(&error))?;
         if part.keeps_holes && stat.size < size {
             // Zeros at its end are not written.
             part.file.set_len(size).map_err(|error| failed(&error))?;
@@ -86,7 +91,7 @@ impl Tree {
     }
 
     /// Has the marker name it, and takes its time away, before anything is written.
-    fn begin_mixture(&self, part: &PartFile, options: &WriteOptions) -> io::Result<()> {
+    fn begin_mixture(&self, part: &PartFile, wanted: &Attributes, options: &WriteOptions) -> io::Result<()> {
         if let Some(journal) = &self.shared.journal {
             journal.mixture(PartRecord {
                 number: journal.next_part(),
@@ -98,13 +103,30 @@ impl Tree {
             });
         }
         part.mark_mixture()?;
-        // What comes is for nobody who is not to read all of it.
-        let (had, wanted) = (stat_file(&part.file)?.mode, part.mode);
-        if had & 0o077 & !wanted != 0 {
-            if_it_can(file::set_mode(&part.file, had & 0o7700 | had & wanted & 0o077))?;
-        }
+        self.narrow(part, wanted)?;
         // All of the inode: a sync of data alone may leave the old time on the disk.
         if options.durability == Durability::None { Ok(()) } else { part.file.sync_all() }
+    }
+
+    /// What comes is for nobody who is not to read all of it: of an owner, a group or a list that the file is not to
+    /// have in the end, it has none while it is written.
+    fn narrow(&self, part: &PartFile, wanted: &Attributes) -> io::Result<()> {
+        let (giving, holder) = (self.shared.giving(), Holder::File(&part.file));
+        let stat = stat_file(&part.file)?;
+        let now = facts_of(&giving.shown(stat, holder));
+        let Attributes { mode, others, .. } = wanted;
+        let facts = giving.wanted(*mode, others, &now, false);
+        let has_lists = !giving.kept().acls || giving.lacks(holder, others).is_ok_and(|lacks| !lacks.acl);
+        let has_all = (facts.owner, facts.group) == (now.owner, now.group) && has_lists;
+        let open = if has_all { stat.mode & mode & 0o077 } else { 0 };
+        if stat.mode & 0o077 != open {
+            if_it_can(file::set_mode(&part.file, stat.mode & 0o7700 | open))?;
+        }
+        // The one who writes it, until it is given its owner.
+        if facts.owner != now.owner && stat.uid != host::user_id() && !giving.fakes() {
+            if_it_can(set_owner(&part.file, Some(host::user_id()), None))?;
+        }
+        Ok(())
     }
 
     /// Whether a file was being written in place when an earlier session ended, and has not been replaced since.

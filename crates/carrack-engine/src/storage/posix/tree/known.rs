@@ -3,10 +3,12 @@
 //! the file is read again first.
 
 use std::fs::File;
+use std::sync::atomic::Ordering;
 
 use carrack_core::attributes::{Attributes, CopyFacts, Lacks, OtherAttributes};
 use carrack_core::digest::{FileTree, block_count, block_length};
 use carrack_core::path::split_name;
+use carrack_core::plan::compare::is_one_time;
 use carrack_core::report::{FileDigests, ItemKind};
 use carrack_core::request::{Digests, Durability, Verify};
 use carrack_core::transfer::Fingerprint;
@@ -25,7 +27,7 @@ use crate::storage::posix::giving::facts_of;
 use crate::storage::posix::times::time_of;
 use crate::storage::posix::unkept::ToKeep;
 use crate::storage::properties::WriteOptions;
-use crate::storage::write::EarlierItem;
+use crate::storage::write::{EarlierItem, NewFile};
 use crate::sync::lock;
 
 /// A file or link that an earlier session published, as it stands there.
@@ -68,15 +70,37 @@ impl Tree {
         }
         let is_same = !standing.needs_reading(options.verify)
             || self.is_still_the_same(item.path, &standing, item.block_bytes, options, stop);
-        is_same.then(|| {
+        (is_same && self.has_plain(item, &standing.stat)).then(|| {
             let wanted = ToKeep { mode: item.mode, mtime: item.mtime, others: item.others };
             self.believe(item.path, &standing, &wanted)
         })
     }
 
+    /// Whether what stands there has what an offered file is to have, or has got it now. One that has to be read first
+    /// gets its permissions and its time after that.
+    pub(super) fn serves(&self, standing: &Standing, offer: &NewFile<'_>, options: &WriteOptions) -> bool {
+        self.is_given(offer.path, &standing.stat, Some(offer.attributes.mode), &offer.attributes.others)
+            && (standing.needs_reading(options.verify) || self.has_plain(&offer.as_earlier(options), &standing.stat))
+    }
+
+    /// Whether an item has its permissions and its time, or has got them now: the session that published it may have
+    /// been asked for others.
+    fn has_plain(&self, item: &EarlierItem<'_>, stat: &Stat) -> bool {
+        let EarlierItem { path, mode, mtime, others, .. } = *item;
+        let window_ns = self.shared.window_ns.load(Ordering::Relaxed);
+        let has_time = is_one_time(Some(time_of(stat.mtime)), mtime, window_ns);
+        let now = facts_of(stat);
+        let wanted = mode.map(|mode| self.shared.giving().mode(mode, others, &now));
+        if has_time && wanted.is_none_or(|wanted| wanted & 0o777 == now.mode & 0o777) {
+            return true;
+        }
+        let attributes = Attributes { mode: mode.unwrap_or(now.mode), mtime, others: others.clone() };
+        self.set_attributes(path, &attributes, Some((stat.device, stat.inode))).is_ok()
+    }
+
     /// Whether an item has what is given beside permissions and times, or gets it here, where that needs no new file:
     /// an earlier session may have kept none.
-    pub(super) fn is_given(&self, path: &[u8], stat: &Stat, mode: Option<u32>, others: &OtherAttributes) -> bool {
+    fn is_given(&self, path: &[u8], stat: &Stat, mode: Option<u32>, others: &OtherAttributes) -> bool {
         let giving = self.shared.giving();
         if !giving.gives() {
             return true;

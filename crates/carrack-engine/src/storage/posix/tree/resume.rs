@@ -10,13 +10,13 @@ use carrack_core::path::split_name;
 use carrack_core::request::Digests;
 use carrack_core::transfer::marker;
 use carrack_core::transfer::marker::Left;
-use carrack_sys::dir::{Kind, Stat, stat_file_uncached};
+use carrack_sys::dir::{Dir, Kind, Stat, stat_file, stat_file_uncached};
 use carrack_sys::{file, host};
 
 use super::{OpenedPart, Tree};
 use crate::storage::posix::descriptors::patiently;
 use crate::storage::posix::marker::Journal;
-use crate::storage::posix::names::PartName;
+use crate::storage::posix::names::{PartName, tag_of, unnamed_in};
 use crate::storage::posix::part::{PartFile, Touched};
 use crate::storage::posix::times::system_time;
 use crate::storage::properties::WriteOptions;
@@ -47,8 +47,9 @@ impl Tree {
             return None;
         }
         let stat = stat_file_uncached(&opened).ok()?;
-        let ours = stat.kind == Kind::File && stat.links == 1 && stat.uid == journal.uid();
-        if !ours || stat.size > part.size {
+        // A marker is only bytes: whoever has made it does not get what comes put into a file of theirs.
+        let is_part = tag_of(&part.part_name) == Some(journal.tag()) && is_made_by_us(&directory.dir, stat.uid);
+        if stat.kind != Kind::File || stat.links != 1 || !is_part || stat.size > part.size {
             return None;
         }
         let untouched = left.identity.is_some() && left.identity == directory.file_system.ground.identity(&stat);
@@ -80,6 +81,12 @@ impl Tree {
         let (part, standing) = (PartFile { standing: Mutex::new(file), ..part }, standing.unwrap_or(0..0));
         Some(OpenedPart::Resumed { part, held, doubtful, standing })
     }
+}
+
+/// Whether what this user makes in a directory belongs to this number. Some file systems give all files one owner.
+fn is_made_by_us(directory: &Dir, owner: u32) -> bool {
+    let made = || unnamed_in(directory).and_then(|file| stat_file(&file)).is_ok_and(|stat| stat.uid == owner);
+    owner == host::user_id() || made()
 }
 
 /// Whoever collects leftovers holds a part file while looking at it, and a program that is being started holds what

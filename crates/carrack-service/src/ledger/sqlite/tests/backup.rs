@@ -345,6 +345,21 @@ fn check_finds_nothing_in_a_ledger_that_is_well() {
     }
     let report = check(&place.path()).unwrap();
     assert_eq!((report.tasks, report.open_tasks, report.findings), (10, 9, vec![]));
+    // A service that is killed may leave the directory of a task that it has forgotten.
+    place.alter("INSERT INTO forgotten (task) VALUES ('forgotten')");
+    fs::create_dir(file(&place, "tasks").join("forgotten")).unwrap();
+    assert_eq!(check(&place.path()).unwrap().findings, vec![]);
+}
+
+#[test]
+fn check_of_a_ledger_that_lacks_a_step_says_so_and_no_more() {
+    let place = Place::new();
+    drop(place.open());
+    place.alter("DROP TABLE forgotten; DELETE FROM migration WHERE number = 2");
+    let kinds: Vec<_> = check(&place.path()).unwrap().findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, ["schema"]);
+    drop(place.open());
+    assert_eq!(check(&place.path()).unwrap().findings, vec![]);
 }
 
 #[test]

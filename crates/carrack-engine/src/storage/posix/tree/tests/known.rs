@@ -120,6 +120,53 @@ fn published_file_is_not_known_once_anything_was_done_to_it() {
     }
 }
 
+/// The session that published it may have been asked for other permissions, or for no times.
+#[test]
+fn published_file_gets_the_permissions_and_the_time_that_this_session_gives() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("f");
+    let now = || {
+        let stat = stat_file(std::fs::File::open(&file).unwrap()).unwrap();
+        (stat.mode & 0o7777, stat.mtime.seconds, stat.inode)
+    };
+    let publish = || {
+        published(directory.path(), "f", b"content", false);
+        now()
+    };
+    let (_, _, inode) = publish();
+    let tree = begin(directory.path());
+    let item = EarlierItem { mode: Some(0o600), ..query("f", ItemKind::File) };
+    assert!(tree.known(&item, &options(), &|| false).is_some());
+    assert_eq!(now(), (0o600, 300, inode));
+    assert!(tree.known(&EarlierItem { mode: Some(0o440), ..item.clone() }, &options(), &|| false).is_some());
+    assert_eq!(now(), (0o440, 300, inode));
+    drop(tree);
+    // A time that was not asked for stays as it is.
+    let (_, _, inode) = publish();
+    let tree = begin(directory.path());
+    assert!(tree.known(&EarlierItem { mtime: None, ..item.clone() }, &options(), &|| false).is_some());
+    let later = EarlierItem { mtime: Some(Time::new(900, 4)), ..item };
+    assert!(tree.known(&later, &with(Verify::Disk), &|| false).is_some());
+    assert_eq!(now(), (0o600, 900, inode));
+}
+
+#[test]
+fn large_published_file_gets_the_permissions_that_this_session_gives() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &offer("f"));
+    write(&part, &[0, 1, 2, 3]);
+    part.finish(4 * BLOCK as u64).unwrap();
+    let digests = FileDigests { blake3: Some([7; 32]), ..FileDigests::default() };
+    part.publish(digests).unwrap();
+    tree.finish(false);
+    drop((part, tree));
+    let tree = begin(directory.path());
+    let changed = NewFile { attributes: Attributes::new(0o604, Time::new(500, 7)), ..offer("f") };
+    assert!(matches!(tree.open_part(&changed, &options(), true).unwrap(), OpenedPart::Present(_)));
+    assert_eq!(std::fs::metadata(directory.path().join("f")).unwrap().mode() & 0o7777, 0o604);
+}
+
 /// A session tells of all that it has found at the destination, also of what need not be sent again.
 #[test]
 fn attributes_of_a_published_file_are_told_as_not_kept_again() {

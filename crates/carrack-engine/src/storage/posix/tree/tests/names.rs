@@ -138,12 +138,14 @@ fn further_names_are_kept_where_names_fold() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     std::fs::write(path("a"), b"x").unwrap();
+    let time = std::time::UNIX_EPOCH + Duration::from_secs(300);
+    std::fs::File::options().write(true).open(path("a")).unwrap().set_modified(time).unwrap();
     std::fs::hard_link(path("a"), path("twin")).unwrap();
     std::fs::hard_link(path("a"), path("A")).unwrap();
     let tree = folding(directory.path());
     let found = path("a").metadata().unwrap();
     assert!(tree.claim(b"a", (found.dev(), found.ino())), "as a sync that has found it to be the same");
-    let named = |name| tree.write_hard_link(&small(name, b""), Existing::Replace, (&[b"a".to_vec()], None));
+    let named = |name| tree.write_hard_link(&small(name, b""), Existing::Replace, (&[b"a".to_vec()], Some(1)));
     assert!(matches!(named("twin"), Ok(FurtherName::Same)));
     assert_eq!(named("A").err().map(|failure| failure.code), Some(ErrorCode::AlreadyExists));
     let Ok(FurtherName::Hidden(entry)) = named("new") else { panic!("it is made") };

@@ -249,3 +249,81 @@ fn file_that_is_written_in_place_is_open_to_no_more_than_before_and_after() {
         tree.finish(true);
     }
 }
+
+/// Owner, group and those on the list of the old content see nothing of the new one that is not for them.
+#[test]
+fn file_that_is_written_in_place_is_nobody_elses_until_it_has_its_owner_and_lists() {
+    use crate::storage::posix::extended::to_kernel;
+    use carrack_core::attributes::{AccessEntry, Attribute, AttributeKind, KeptAttributes, Who};
+    use carrack_core::request::InPlace;
+    use std::os::unix::fs::PermissionsExt;
+
+    if carrack_sys::host::user_id() != 0 {
+        return;
+    }
+    const NOBODY: u32 = 65534;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    let given = |owner, group| {
+        vec![Attribute::number(AttributeKind::OWNER, owner), Attribute::number(AttributeKind::GROUP, group)]
+    };
+    let kept = KeptAttributes { owner: true, group: true, acls: true, ..KeptAttributes::NONE };
+    let who = [(Who::Owner, 6), (Who::User(1), 4), (Who::Group, 4), (Who::Mask, 4), (Who::Others, 0)];
+    let list = to_kernel(&who.map(|(who, permissions)| AccessEntry::new(who, permissions)));
+    let options = WriteOptions { in_place: InPlace::Always, ..options() };
+    for (owner, group, with_list, meanwhile) in [
+        (0, 0, false, (0, 0o600)),
+        (NOBODY, 0, false, (NOBODY, 0o600)),
+        (NOBODY, NOBODY, false, (NOBODY, 0o640)),
+        (NOBODY, NOBODY, true, (NOBODY, 0o600)),
+    ] {
+        let _ = std::fs::remove_file(&path);
+        std::fs::write(&path, vec![1; 2 << 20]).unwrap();
+        std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let opened = std::fs::File::open(&path).unwrap();
+        if with_list {
+            carrack_sys::dir::set_extended_attribute(&opened, b"system.posix_acl_access", &list).unwrap();
+        }
+        let tree = begin(directory.path()).giving(kept, false);
+        let others = OtherAttributes::new(given(owner, group)).unwrap();
+        let attributes = Attributes { others, ..Attributes::new(0o640, Time::new(300, 4)) };
+        let offered = NewFile { size: Some(2 << 20), attributes, ..offer("f") };
+        let OpenedPart::Resumed { part, .. } = tree.open_part(&offered, &options, true).unwrap() else {
+            panic!("not written in place")
+        };
+        let now = || stat_file(&opened).unwrap();
+        assert_eq!((now().uid, now().mode & 0o7777), meanwhile, "{owner} {group} {with_list}");
+        part.finish(2 << 20).unwrap();
+        assert_eq!((now().uid, now().gid, now().mode & 0o7777), (owner, group, 0o640), "{owner} {group} {with_list}");
+        drop(part);
+        tree.finish(true);
+    }
+}
+
+/// Whoever may write into the directory can make a marker that names a file of theirs.
+#[test]
+fn part_of_another_user_or_with_another_name_is_not_taken_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let part = || {
+        let left = hidden(directory.path()).into_iter().map(|name| directory.path().join(name));
+        left.max_by_key(|path| std::fs::metadata(path).unwrap().len()).unwrap()
+    };
+    cut_off(directory.path());
+    if carrack_sys::host::user_id() == 0 {
+        std::os::unix::fs::chown(part(), Some(65534), None).unwrap();
+        let tree = begin(directory.path());
+        let made = fresh(&tree, &offer("f"));
+        assert_eq!(stat_file(&made.file).unwrap().uid, 0);
+        made.remove();
+        tree.finish(true);
+    }
+    // A marker is nobody's to bring.
+    let tree = begin(directory.path());
+    let marker = format!("d/.carrack-{}.marker", "0123456789abcdef");
+    tree.make_directory(b"d").unwrap();
+    let refused = tree.write_small(&small(&marker, b"x"), Existing::Replace, b"x").err().unwrap();
+    assert!(refused.message().contains("marker"), "{refused:?}");
+    let refused = tree.open_part(&offer(&marker), &options(), true).err().unwrap();
+    assert!(refused.message().contains("marker"), "{refused:?}");
+}
