@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use carrack_core::tuning::{STREAM_SILENCE, Tuning};
 
 use crate::support::process::signal;
-use crate::support::running::{InTime, peak_resident};
+use crate::support::running::{InTime, own_memory};
 use crate::support::{Ran, Sandbox, is_root, program, ran, tool, tree, wait_until};
 
 /// Runs a line of shell in which `$0` is the program.
@@ -310,8 +310,8 @@ fn reader_that_stops_costs_neither_the_session_nor_memory() {
         since.elapsed() > longest
     });
     for process in [pauses.id(), stops.id(), nodes[0].child.id(), nodes[1].child.id()] {
-        let peak = peak_resident(process).unwrap();
-        assert!(peak < MEMORY_BYTES, "{peak} bytes");
+        let held = own_memory(process).unwrap();
+        assert!(held < MEMORY_BYTES, "{held} bytes");
     }
     let mut text = String::new();
     pauses.stdout.take().unwrap().read_to_string(&mut text).unwrap();

@@ -158,7 +158,17 @@ fn commands_of_tests_that_hang_or_are_held_fail_after_a_while() {
 
 /// The most memory that a process has had resident, in bytes; `None` when it is gone.
 pub fn peak_resident(process: u32) -> Option<u64> {
+    memory(process, "VmHWM:")
+}
+
+/// The memory that a process has of its own now, in bytes: without the pages of its program, of which a build for tests
+/// has many; `None` when it is gone.
+pub fn own_memory(process: u32) -> Option<u64> {
+    memory(process, "RssAnon:")
+}
+
+fn memory(process: u32, what: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }
