@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use carrack_core::failure::Failure;
-use carrack_core::path::{above, split_name};
+use carrack_core::path::{above, split_name, within};
 use carrack_core::plan::check::{CheckedItem, CheckedState, listing_order};
 use carrack_core::report::{ItemKind, ItemReport};
 use data_encoding::HEXLOWER;
@@ -75,7 +75,10 @@ impl Draft {
         if directory == self.holding {
             return Ok(());
         }
-        for held in above(path).filter(|held| !held.is_empty()) {
+        // Those above the one before have been added with it.
+        let is_added = |held: &[u8]| within(&self.holding, held).is_some();
+        let new: Vec<&[u8]> = above(path).filter(|held| !held.is_empty() && !is_added(held)).collect();
+        for held in new {
             self.sorting.push_weakly(held.to_vec(), ReceiptItem::holding(held).line().into_bytes())?;
         }
         self.holding = directory.to_vec();

@@ -408,7 +408,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "an item gets the name of a marker",
         "crates/carrack-engine/src/storage/posix/names.rs",
-        ["if is_marker(name) { Err(", "if is_marker(name) && name.is_empty() { Err("],
+        ["if is_marker(&name.to_ascii_lowercase()) {", "if is_marker(name) && name.is_empty() {"],
         PARTS,
     ),
     mutation(

@@ -256,6 +256,9 @@ pub trait Destination: Send + Sync {
         Ok(false)
     }
 
+    /// Notes of what stands at a path, and stays as it is, what it has not kept of these; see [`Destination::unkept`].
+    fn note_unkept(&self, _path: &[u8], _attributes: &Attributes) {}
+
     /// Whether a link stands at a path that says this, as far as that can be told. May be repeated.
     fn is_link_to(&self, _path: &[u8], _target: &[u8]) -> bool {
         false

@@ -54,7 +54,8 @@ pub(super) fn clash(kind: TaskKind, pairs: &[Pair]) -> Option<([usize; 2], Strin
         let is_met = |held: &&&Target| held.pair != target.pair && (is_move || held.names.len() == target.names.len());
         if let Some(held) = above.iter().find(is_met) {
             let by_case = !target.told.starts_with(&held.told);
-            let case = if by_case { ", where upper and lower case are one" } else { "" };
+            let case =
+                if by_case { ", where upper and lower case are one (submit two tasks where they are not)" } else { "" };
             let told = format!("{}{case}", display_bytes(&target.told.join(&b'/')));
             return Some(([held.pair.min(target.pair), held.pair.max(target.pair)], told));
         }
@@ -165,6 +166,9 @@ mod tests {
         };
         let told = |source: &str| clash(TaskKind::Move, &pairs(source)).map(|(_, told)| told).unwrap();
         assert_eq!(told("/two/x%20y"), "@b:/out/x y");
-        assert_eq!(told("/two/X y"), "@b:/out/X y, where upper and lower case are one");
+        assert_eq!(
+            told("/two/X y"),
+            "@b:/out/X y, where upper and lower case are one (submit two tasks where they are not)"
+        );
     }
 }

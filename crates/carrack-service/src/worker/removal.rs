@@ -231,7 +231,7 @@ impl Lanes<'_> {
             Err(why) => return self.stuck(item, why),
         };
         let same = match to {
-            Ok(there) => self.is_same(&here, &there) && self.is_still(item, (&here, &there), source)?,
+            Ok(there) => self.is_same(&here, &there) && self.is_still(item, (&here, &there), source, destination)?,
             Err(why) if why.code == ErrorCode::NotFound => {
                 let why = "what was copied is gone from the destination, so its source was not deleted";
                 return self.stuck(item, Failure::new(ErrorCode::NotFound, Side::Destination, why));
@@ -278,6 +278,7 @@ impl Lanes<'_> {
         item: &Item,
         (here, there): (&ListEntry, &ListEntry),
         source: &mut Files,
+        destination: &mut Files,
     ) -> Result<bool, Failure> {
         if here.kind != ItemKind::File {
             return Ok(true);
@@ -290,13 +291,17 @@ impl Lanes<'_> {
             return Ok(true);
         }
         let path = source_path(&self.source.location, &item.path);
-        let mut found = None;
-        let summed = source.sum(bare(&path), Digests::BLAKE3, &mut |sum| found = Some(sum.result));
-        match (summed, found) {
-            (Ok(()), Some(Ok(digests))) => Ok(item.digest.is_some() && digests.blake3 == item.digest),
-            (Err(why), _) | (Ok(()), Some(Err(why))) if why.code.may_pass() => Err(why),
-            _ => Ok(false),
-        }
+        let digest = |files: &mut Files, path: &[u8]| match files.sum_file(path, Digests::BLAKE3) {
+            Err(why) if why.code.may_pass() => Err(why),
+            summed => Ok(summed.ok().and_then(|digests| digests.blake3)),
+        };
+        let Some(found) = digest(source, bare(&path))? else { return Ok(false) };
+        // One that was there already, or has another digest, is read there, too.
+        let wanted = match item.digest {
+            Some(wanted) => Some(wanted),
+            None => digest(destination, bare(&self.destination_path(&item.path)))?,
+        };
+        Ok(wanted == Some(found))
     }
 
     /// # Errors

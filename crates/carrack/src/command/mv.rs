@@ -41,10 +41,11 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     }
     run.each(&[source], |run, files, place| {
         let from = place.path();
-        let to = target(files, from, &to)?;
+        let shown = target(files, from, &to)?;
+        // As it was typed: into a directory, the host finds the name itself.
         files.rename(from, &to)?;
         run.done += 1;
-        run.tell(|| format!("renamed: {} -> {}", place.name(), display_bytes(&to)));
+        run.tell(|| format!("renamed: {} -> {}", place.name(), display_bytes(&shown)));
         Ok(())
     })?;
     run.finish()

@@ -271,11 +271,24 @@ fn what_cannot_be_kept_is_told_of_what_is_there_too() {
     for top in ["in", "out"] {
         chown(sandbox.path(top), Some(65534), Some(65534)).unwrap();
     }
+    let mut before = None;
     for number in 0..3 {
         let ran = under(&sandbox, &NOBODY, &["sync", "-a", "--strict", "in/", "out"]);
         assert_eq!(ran.code, 23, "{number}: {}", ran.stderr);
         let told = ["1 owner", "1 group"].map(|told| ran.stderr.contains(told));
         assert_eq!(told, [true; 2], "{number}: {}", ran.stderr);
+        // Telling it changes nothing.
+        let now = ["owner", "group", "own"].map(|name| {
+            let stat = fs::metadata(sandbox.path("out").join(name)).unwrap();
+            (stat.ino(), stat.ctime(), stat.ctime_nsec())
+        });
+        assert_eq!(*before.get_or_insert(now), now, "{number}");
+    }
+    // Nor does it part names of one file.
+    for number in 0..2 {
+        let words = ["sync", "-a", "--strict", "--link-dest=../out", "in/", "next"];
+        assert_eq!(under(&sandbox, &NOBODY, &words).code, 23, "{number}");
+        assert_eq!(fs::metadata(sandbox.path("next/own")).unwrap().ino(), before.unwrap()[2].0, "{number}");
     }
     let ran = under(&sandbox, &NOBODY, &["sync", "--strict", "in/", "out"]);
     assert_eq!(ran.code, 0, "nobody has asked for owners: {}", ran.stderr);

@@ -127,6 +127,10 @@ impl Destination for OverDestination {
         }
     }
 
+    fn note_unkept(&self, path: &[u8], attributes: &Attributes) {
+        self.inner.note_unkept(path, attributes);
+    }
+
     fn is_link_to(&self, path: &[u8], target: &[u8]) -> bool {
         self.inner.is_link_to(path, target)
     }

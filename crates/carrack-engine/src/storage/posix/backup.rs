@@ -98,7 +98,9 @@ impl Shared {
     /// already, and what stands at the path may be what took its place: then both stay.
     fn place_for(&self, path: &[u8]) -> Result<Option<KeptAt>, Failure> {
         let Some(backup) = self.backup.get() else { return Ok(None) };
-        let stays = self.journal.as_ref().is_none_or(|journal| journal.is_resumed());
+        let stays = self.journal.as_ref().is_none_or(|journal| journal.may_go_on());
+        // Whatever else it leaves, the next session finds that this one has kept something.
+        self.journal.iter().for_each(|journal| journal.keep());
         let mut kept = backup.path(path);
         for _ in 0..NAMES {
             let (kept_in, name) = split_name(&kept);

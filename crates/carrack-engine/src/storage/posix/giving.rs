@@ -182,14 +182,16 @@ impl Giving {
         let before = CopyFacts { mode: had, ..facts_of(&getting.stat()?) };
         let is_directory = matches!(getting, Getting::Directory(_));
         let wanted = self.wanted(mode, others, &before, is_directory);
+        let mut stands = before;
         if (wanted.owner, wanted.group) != (before.owner, before.group) {
             shut(getting, mode, wanted.owner != before.owner)?;
             self.give_owners(getting, others)?;
+            stands = facts_of(&getting.stat()?);
         }
         if matches!(getting, Getting::Link(..)) {
             return Ok(());
         }
-        self.let_owner_write(getting, others, &before)?;
+        self.let_owner_write(getting, others, &stands)?;
         self.give_extended(getting, others, GettingState::Unread)?;
         // Another owner takes special bits away, and what was refused is not there.
         let now = facts_of(&getting.stat()?);
@@ -383,7 +385,9 @@ impl Giving {
 /// are shut out, whatever a list says, and another owner may do no more than before.
 fn shut(getting: Getting<'_>, mode: u32, gets_owner: bool) -> io::Result<()> {
     let now = getting.stat()?.mode & 0o7777;
-    let shut = now & if gets_owner { mode & 0o700 } else { 0o700 };
+    // Those of a directory make nothing run, and may be its own to keep.
+    let special = if matches!(getting, Getting::Directory(_)) { 0o7000 } else { 0 };
+    let shut = now & (special | if gets_owner { mode & 0o700 } else { 0o700 });
     if shut == now { Ok(()) } else { if_it_can(getting.set_mode(shut)).map(|_| ()) }
 }
 

@@ -233,6 +233,12 @@ impl<D: Destination> Destination for KeptLinks<D> {
         self.inner.set_attributes(&self.item(path)?, attributes, of)
     }
 
+    fn note_unkept(&self, path: &[u8], attributes: &Attributes) {
+        if let Ok(path) = self.item(path) {
+            self.inner.note_unkept(&path, attributes);
+        }
+    }
+
     fn is_link_to(&self, path: &[u8], target: &[u8]) -> bool {
         self.item(path).is_ok_and(|path| self.inner.is_link_to(&path, target))
     }

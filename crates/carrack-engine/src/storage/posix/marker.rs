@@ -299,6 +299,12 @@ impl Journal {
         self.found.is_some()
     }
 
+    /// Whether an earlier session of this run may have been at work here: it has left the marker, or still holds it, as
+    /// one does whose connection is lost at the other end alone.
+    pub fn may_go_on(&self) -> bool {
+        self.is_resumed() || self.name != marker_name(self.key, 1)
+    }
+
     /// Tags that nobody has any more.
     pub fn forgotten(&self) -> &[Tag] {
         &self.forgotten
@@ -521,7 +527,7 @@ impl Journal {
         !state.broken
     }
 
-    /// A part file stays for the next session.
+    /// A part file stays for the next session, or something that it must not take for its own.
     pub fn keep(&self) {
         self.lock().kept = true;
     }

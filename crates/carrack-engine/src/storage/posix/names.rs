@@ -103,7 +103,12 @@ pub fn is_own_path(path: &[u8], kind: Option<ItemKind>) -> bool {
 /// When it would.
 pub fn check_is_no_marker(name: &[u8]) -> Result<(), Failure> {
     let why = "that is the name of a marker, by which a copy goes on, and no other file gets it";
-    if is_marker(name) { Err(failure(ErrorCode::Unsupported, Side::Destination, why)) } else { Ok(()) }
+    // Where names are one in another case, too.
+    if is_marker(&name.to_ascii_lowercase()) {
+        Err(failure(ErrorCode::Unsupported, Side::Destination, why))
+    } else {
+        Ok(())
+    }
 }
 
 /// A file without a name.

@@ -176,6 +176,10 @@ impl Destination for Tree {
         Tree::set_attributes(self, path, attributes, of)
     }
 
+    fn note_unkept(&self, path: &[u8], attributes: &Attributes) {
+        Tree::note_unkept(self, path, attributes);
+    }
+
     fn is_link_to(&self, path: &[u8], target: &[u8]) -> bool {
         Tree::is_link_to(self, path, target).unwrap_or(false)
     }

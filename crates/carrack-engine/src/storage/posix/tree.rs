@@ -305,7 +305,7 @@ impl Tree {
     pub fn open_part(&self, offer: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<OpenedPart, Failure> {
         if let Some(fingerprint) = offer.fingerprint.filter(|_| believe && offer.size.is_some())
             && let Some(standing) = self.find_published(offer.path, ItemKind::File, fingerprint, options.digests)
-            && self.serves(&standing, offer, options)
+            && let Some(standing) = self.serves(standing, offer, options)
         {
             return Ok(OpenedPart::Present(standing));
         }

@@ -460,16 +460,18 @@ impl ReceiveRun {
     /// What is the same gets the permissions and the time of its source, as far as it has others; `false` if it cannot.
     fn give_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
         let (is_other, is_other_time) = self.other_attributes(rules, item, there);
-        // What cannot be given is looked at each time, and told as not kept.
-        let is_short = self.properties.permissions && is_short_of(self.driver.options.kept, item, there);
         let tell = || self.changes.iter().for_each(|changes| changes.attributes_set(item, there));
-        if (!is_other && !is_other_time && !is_short) || self.driver.options.plan_only {
+        let mtime = if is_other_time { item.mtime } else { there.state.mtime };
+        let attributes = || Attributes { mode: item.mode, mtime, others: item.others.clone() };
+        if (!is_other && !is_other_time) || self.driver.options.plan_only {
+            // What cannot be given is told each time.
+            if !self.driver.options.plan_only && is_short_of(self.driver.options.kept, item, there) {
+                self.destination.note_unkept(&item.path, &attributes());
+            }
             tell();
             return true;
         }
-        let mtime = if is_other_time { item.mtime } else { there.state.mtime };
-        let attributes = Attributes { mode: item.mode, mtime, others: item.others.clone() };
-        let set = self.destination.set_attributes(&item.path, &attributes, there.file);
+        let set = self.destination.set_attributes(&item.path, &attributes(), there.file);
         // What was refused is as it was.
         let has_changed = set == Ok(true);
         self.attributes_set.fetch_add(u64::from(has_changed), Ordering::Relaxed);

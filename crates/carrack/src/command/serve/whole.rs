@@ -93,7 +93,7 @@ const NOTIFY_ENDS: Value<Notice> = Value::new(
     "LIST",
     Notice::parse,
     "Ends that it is run for, of tasks without --notify: succeeded, failed, partial, cancelled; with failed, also \
-     left-out and last runs of timers [default: failed,partial]",
+     left-out and last runs of timers and tasks that a guard has paused [default: failed,partial]",
 );
 const NOTIFY_KEY: Value<Vec<u8>> = Value::path(
     "notify-key",

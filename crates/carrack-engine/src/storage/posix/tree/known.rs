@@ -5,14 +5,14 @@
 use std::fs::File;
 use std::sync::atomic::Ordering;
 
-use carrack_core::attributes::{Attributes, CopyFacts, Lacks, OtherAttributes};
+use carrack_core::attributes::{AttributeKind, Attributes, CopyFacts, Lacks, OtherAttributes};
 use carrack_core::digest::{FileTree, block_count, block_length};
 use carrack_core::path::split_name;
 use carrack_core::plan::compare::is_one_time;
 use carrack_core::report::{FileDigests, ItemKind};
 use carrack_core::request::{Digests, Durability, Verify};
 use carrack_core::transfer::Fingerprint;
-use carrack_core::transfer::marker::{PublishedItem, published_key};
+use carrack_core::transfer::marker::{Published, PublishedItem, published_key};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::dir::{Kind, Links, Stat, stat_file_uncached};
 use carrack_sys::file;
@@ -20,6 +20,7 @@ use carrack_sys::file;
 use super::Tree;
 use crate::data::hasher::BlockHasher;
 use crate::storage::descriptors::patiently;
+use crate::storage::giving::MODE_MASK;
 use crate::storage::identity::Ground;
 use crate::storage::posix::directories::OpenDir;
 use crate::storage::posix::extended::Holder;
@@ -39,6 +40,8 @@ pub struct Standing {
     ground: Ground,
     /// Two names may be one there.
     folds: bool,
+    /// It has got something now, and what it has not kept was told by that.
+    is_told: bool,
 }
 
 impl Standing {
@@ -70,32 +73,52 @@ impl Tree {
         }
         let is_same = !standing.needs_reading(options.verify)
             || self.is_still_the_same(item.path, &standing, item.block_bytes, options, stop);
-        (is_same && self.has_plain(item, &standing.stat)).then(|| {
-            let wanted = ToKeep { mode: item.mode, mtime: item.mtime, others: item.others };
-            self.believe(item.path, &standing, &wanted)
-        })
+        let standing = if is_same { self.with_plain(item, standing)? } else { return None };
+        let wanted = ToKeep { mode: item.mode, mtime: item.mtime, others: item.others };
+        Some(self.believe(item.path, &standing, &wanted))
     }
 
-    /// Whether what stands there has what an offered file is to have, or has got it now. One that has to be read first
+    /// What stands there, if it has what an offered file is to have, or has got it now. One that has to be read first
     /// gets its permissions and its time after that.
-    pub(super) fn serves(&self, standing: &Standing, offer: &NewFile<'_>, options: &WriteOptions) -> bool {
-        self.is_given(offer.path, &standing.stat, Some(offer.attributes.mode), &offer.attributes.others)
-            && (standing.needs_reading(options.verify) || self.has_plain(&offer.as_earlier(options), &standing.stat))
+    pub(super) fn serves(&self, standing: Standing, offer: &NewFile<'_>, options: &WriteOptions) -> Option<Standing> {
+        if !self.is_given(offer.path, &standing.stat, Some(offer.attributes.mode), &offer.attributes.others) {
+            return None;
+        }
+        let is_first_read = standing.needs_reading(options.verify);
+        if is_first_read { Some(standing) } else { self.with_plain(&offer.as_earlier(options), standing) }
     }
 
-    /// Whether an item has its permissions and its time, or has got them now: the session that published it may have
-    /// been asked for others.
-    fn has_plain(&self, item: &EarlierItem<'_>, stat: &Stat) -> bool {
-        let EarlierItem { path, mode, mtime, others, .. } = *item;
+    /// What stands there, with its permissions and its time: the session that published it may have been asked for
+    /// others. Where those are not surely kept, or a list or a note beside the file says more, it stays as it is.
+    fn with_plain(&self, item: &EarlierItem<'_>, standing: Standing) -> Option<Standing> {
+        let EarlierItem { path, mode, mtime, others, fingerprint, .. } = *item;
+        let (giving, Standing { stat, ground, .. }) = (self.shared.giving(), &standing);
+        let has_list = giving.kept().acls && others.kinds().any(AttributeKind::is_access_list);
+        if giving.fakes() || has_list || !ground.is_plain() {
+            return Some(standing);
+        }
         let window_ns = self.shared.window_ns.load(Ordering::Relaxed);
         let has_time = is_one_time(Some(time_of(stat.mtime)), mtime, window_ns);
         let now = facts_of(stat);
-        let wanted = mode.map(|mode| self.shared.giving().mode(mode, others, &now));
+        let wanted = mode.map(|mode| giving.mode(mode, others, &now));
         if has_time && wanted.is_none_or(|wanted| wanted & 0o777 == now.mode & 0o777) {
-            return true;
+            return Some(standing);
         }
+        let file = (stat.device, stat.inode);
         let attributes = Attributes { mode: mode.unwrap_or(now.mode), mtime, others: others.clone() };
-        self.set_attributes(path, &attributes, Some((stat.device, stat.inode))).is_ok()
+        self.set_attributes(path, &attributes, Some(file)).ok()?;
+        let (parent, name) = split_name(path);
+        let stat = self.shared.directories.find(parent)?.dir.stat_uncached(name, Links::Refuse).ok()?;
+        if (stat.device, stat.inode) != file {
+            return None;
+        }
+        // By what it is known has changed with it.
+        if let (Some(journal), Some(source), Some(stored)) = (&self.shared.journal, fingerprint, ground.identity(&stat))
+        {
+            let key = published_key(&PublishedItem { kind: standing.kind, path, source, stored });
+            journal.published(Published { key, digests: standing.digests });
+        }
+        Some(Standing { stat, is_told: true, ..standing })
     }
 
     /// Whether an item has what is given beside permissions and times, or gets it here, where that needs no new file:
@@ -153,18 +176,16 @@ impl Tree {
         let stored = directory.file_system.ground.identity(&stat).filter(|_| stat.kind == expected)?;
         let key = published_key(&PublishedItem { kind, path, source, stored });
         let digests = self.shared.journal.as_ref()?.known(&key, wanted)?;
-        Some(Standing { digests, kind, stat, ground: directory.file_system.ground, folds: directory.folds() })
+        let (ground, folds) = (directory.file_system.ground, directory.folds());
+        Some(Standing { digests, kind, stat, ground, folds, is_told: false })
     }
 
     /// It stays, and is this copy's. `wanted` is what it is to have, as far as that is known.
     pub fn believe(&self, path: &[u8], standing: &Standing, wanted: &ToKeep<'_>) -> FileDigests {
-        let giving = self.shared.giving();
         // Whatever has been given and could not be is looked at once more.
-        let found = self.shared.directories.find(split_name(path).0);
-        let holder = found.as_ref().map(|parent| Holder::Entry(&parent.dir, split_name(path).1));
-        let stat = holder.map_or(standing.stat, |holder| giving.shown(standing.stat, holder));
-        let listed = holder.map(|holder| giving.listed_of(holder, wanted.others));
-        self.shared.unkept.look(|| path.to_vec(), wanted, &stat, &listed.unwrap_or_default());
+        if !standing.is_told {
+            self.look_unkept(path, &standing.stat, wanted);
+        }
         if standing.folds {
             let mut published = lock(&self.shared.published);
             published.insert((standing.stat.device, standing.stat.inode), path.to_vec());
@@ -175,6 +196,26 @@ impl Tree {
             self.shared.directories.syncs.named(standing.stat.device, path);
         }
         standing.digests
+    }
+
+    /// Notes of what stands at a path what it has not kept.
+    fn look_unkept(&self, path: &[u8], stat: &Stat, wanted: &ToKeep<'_>) {
+        let giving = self.shared.giving();
+        let found = self.shared.directories.find(split_name(path).0);
+        let holder = found.as_ref().map(|parent| Holder::Entry(&parent.dir, split_name(path).1));
+        let stat = holder.map_or(*stat, |holder| giving.shown(*stat, holder));
+        let listed = holder.map(|holder| giving.listed_of(holder, wanted.others));
+        self.shared.unkept.look(|| path.to_vec(), wanted, &stat, &listed.unwrap_or_default());
+    }
+
+    /// See [`crate::storage::write::Destination::note_unkept`].
+    pub fn note_unkept(&self, path: &[u8], Attributes { mode, mtime, others }: &Attributes) {
+        let (parent, name) = split_name(path);
+        let Some(stat) = self.shared.directories.find(parent).and_then(|found| found.dir.stat_at(name).ok()) else {
+            return;
+        };
+        let mode = (stat.kind != Kind::Symlink).then_some(mode & MODE_MASK);
+        self.look_unkept(path, &stat, &ToKeep { mode, mtime: *mtime, others });
     }
 
     /// Reads what stands there, with `--verify disk` past the cache. `block_bytes` is told of a file that travels in

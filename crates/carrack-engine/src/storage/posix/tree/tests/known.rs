@@ -140,6 +140,13 @@ fn published_file_gets_the_permissions_and_the_time_that_this_session_gives() {
     assert_eq!(now(), (0o600, 300, inode));
     assert!(tree.known(&EarlierItem { mode: Some(0o440), ..item.clone() }, &options(), &|| false).is_some());
     assert_eq!(now(), (0o440, 300, inode));
+    let told = tree.unkept();
+    assert!(told.permissions.is_none() && told.times.is_none(), "what it has by now is kept");
+    tree.finish(false);
+    drop(tree);
+    // The session after that knows it by what it has become.
+    let tree = begin(directory.path());
+    assert!(tree.known(&EarlierItem { mode: Some(0o440), ..item.clone() }, &options(), &|| false).is_some());
     drop(tree);
     // A time that was not asked for stays as it is.
     let (_, _, inode) = publish();

@@ -1,6 +1,7 @@
 //! The marker of a destination: what it resumes where it is damaged, whose it is, and where none can be kept.
 
 use super::*;
+use carrack_core::backup::Backup;
 
 #[test]
 fn damaged_marker_has_what_has_data_read_again() {
@@ -152,4 +153,42 @@ fn files_of_anybodys_mode_can_be_markers_where_the_directory_is_so_too() {
     cut_off(directory.path());
     std::fs::set_permissions(marker(directory.path()), std::fs::Permissions::from_mode(0o777)).unwrap();
     assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0, 1, 3]);
+}
+
+/// What a session has put in the place of an old file is not what the next one keeps under its second name: also where
+/// the first one has left nothing else, and where it is still at work because its end of the connection is not lost.
+#[test]
+fn session_that_goes_on_leaves_what_the_first_one_has_kept() {
+    for is_at_work in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("f"), "original").unwrap();
+        let publish = || {
+            let tree = begin(directory.path()).keeping(Some(Backup::new(None, None).unwrap()));
+            let unknown = SmallFile { fingerprint: None, ..small("f", b"new") };
+            tree.write_small(&unknown, Existing::Replace, b"new").unwrap().unwrap().publish().unwrap();
+            tree
+        };
+        let first = publish();
+        if !is_at_work {
+            first.finish(false);
+        }
+        publish().finish(true);
+        assert_eq!(std::fs::read(at("f~")).unwrap(), b"original", "{is_at_work}");
+        assert_eq!(std::fs::read(at("f~~")).unwrap(), b"new", "{is_at_work}");
+    }
+}
+
+/// The next run keeps what is there then.
+#[test]
+fn run_that_ended_whole_leaves_what_it_kept_to_the_next_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("f"), "original").unwrap();
+    for content in [&b"first"[..], b"second"] {
+        let tree = begin(directory.path()).keeping(Some(Backup::new(None, None).unwrap()));
+        put_small(&tree, "f", content).publish().unwrap();
+        tree.finish(true);
+    }
+    assert_eq!((std::fs::read(at("f~")).unwrap(), at("f~~").exists()), (b"first".to_vec(), false));
 }
