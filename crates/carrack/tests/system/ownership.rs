@@ -268,7 +268,8 @@ fn what_cannot_be_kept_is_told_of_what_is_there_too() {
         chown(&path, Some(owner), Some(group)).unwrap();
     }
     fs::create_dir(sandbox.path("out")).unwrap();
-    for top in ["in", "out"] {
+    fs::create_dir(sandbox.path("next")).unwrap();
+    for top in ["in", "out", "next"] {
         chown(sandbox.path(top), Some(65534), Some(65534)).unwrap();
     }
     let mut before = None;
