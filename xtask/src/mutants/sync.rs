@@ -178,7 +178,7 @@ pub const MUTATIONS: &[Mutation] = &[
         "what an interrupted run has kept gives way to what took its place",
         "crates/carrack-engine/src/storage/posix/backup.rs",
         [
-            "is_none_or(|journal| journal.is_resumed());",
+            "is_none_or(|journal| journal.may_go_on());",
             "is_none_or(|journal| journal.is_resumed() && path.is_empty());",
         ],
         SYNC,

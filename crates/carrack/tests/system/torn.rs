@@ -196,9 +196,13 @@ fn markers_and_part_files_are_left_out_and_counted() {
         }
         assert!(there.join(".d.carrack-01234567.part/f").exists());
     }
-    // Named itself it is wanted.
-    sandbox.ok([&format!("tree/sub/{}", own[0]), "named/"]);
-    assert!(sandbox.path("named").join(own[0]).exists());
+    // Named itself it is wanted: a part file as it is called, a marker by another name, because one would be believed.
+    sandbox.ok([&format!("tree/sub/{}", own[2]), "named/"]);
+    assert!(sandbox.path("named").join(own[2]).exists());
+    let marker = format!("tree/sub/{}", own[0]);
+    assert_eq!(sandbox.run([&marker[..], "named/"]).code, 23);
+    sandbox.ok([&marker, "named/marker"]);
+    assert!(!sandbox.path("named").join(own[0]).exists() && sandbox.path("named/marker").exists());
 }
 
 /// Whether a file holds one byte only, and how many of it.
