@@ -221,8 +221,10 @@ fn load_at_another_server_counts_its_losses_in_the_same_way() {
     let ran = sandbox.run([&line[..], &["--clients=4", "--files=2"]].concat());
     assert_eq!(ran.code, 23, "{}", ran.stderr);
     let row = &rows(&ran, "put")[0];
-    let counts = ["files", "whole", "short", "missing", "wrong", "repeated", "silent"].map(|name| count(row, name));
-    assert_eq!(counts, [8, 0, 8, 0, 0, 8, 0], "{row}");
+    let counts = ["files", "whole", "wrong", "repeated", "silent"].map(|name| count(row, name));
+    assert_eq!(counts, [8, 0, 0, 8, 0], "{row}");
+    // A daemon that is slow to begin may have written nothing of one.
+    assert!(count(row, "short") > 0 && count(row, "short") + count(row, "missing") == 8, "{row}");
     assert_eq!(relay.made().resets, 16, "each file was tried twice");
     assert_eq!(count(row, "lost") + count(row, "failed"), 16, "{row}");
     assert!(rows(&ran, "file").iter().all(|file| count(file, "found_bytes") < 4 << 20), "{}", ran.stdout);
