@@ -1,13 +1,13 @@
 //! An attempt under way, as all that works on it sees it.
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::request::Reach;
+use carrack_core::request::{CopyOptions, CopyRequest, Reach};
 use carrack_engine::{Context, StopReason};
 use carrack_receipt::Statement;
 use serde_json::json;
 
 use super::called::Called;
-use super::ends::OpenEnd;
+use super::ends::{OpenEnd, copy_options};
 use super::history::History;
 use super::limit::Over;
 use super::markers::Markers;
@@ -117,5 +117,29 @@ impl Attempt<'_> {
         let text = format!("pair {pair} leads elsewhere than in the attempt before: all of it is done anew");
         self.teller.event(EventKind::Note, text, serde_json::json!({ "pair": pair }));
         Ok(())
+    }
+
+    /// The copy of a pair as a dry run, and what it works with. What is lost begins anew with the next attempt: so each
+    /// item is told once.
+    ///
+    /// # Errors
+    /// If the options of the order do not go together.
+    pub fn dry_run(&self, source: &OpenEnd, destination: &OpenEnd) -> Result<(CopyRequest, Context), Failure> {
+        let only = self.order.options.only.as_ref();
+        let options = CopyOptions {
+            dry_run: true,
+            retries: 0,
+            only: only.map(|only| only.iter().map(|path| path.clone().into_bytes()).collect()),
+            source: source.options.clone(),
+            destination: destination.options.clone(),
+            ..copy_options(self.order)?
+        };
+        let (sources, destination_at) = (vec![source.location.clone()], destination.location.clone());
+        let context = Context {
+            local: source.place.clone(),
+            local_destination: Some(destination.place.clone()),
+            ..self.context.clone()
+        };
+        Ok((CopyRequest { sources, destination: destination_at, options }, context))
     }
 }

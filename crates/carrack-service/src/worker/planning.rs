@@ -7,12 +7,12 @@ use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::judgment::Judgment;
 use carrack_core::options::DeleteLimit;
 use carrack_core::report::{Event, ItemKind, ItemReport, Outcome};
-use carrack_core::request::{CopyRequest, DeleteOrder};
-use carrack_engine::{Context, Copy};
+use carrack_core::request::DeleteOrder;
+use carrack_engine::Copy;
 
 use super::attempt::Attempt;
 use super::confirmed::Confirmed;
-use super::ends::{OpenEnd, copy_options};
+use super::ends::OpenEnd;
 use super::failures::is_source_error;
 use super::pass::Counted;
 use super::places::{open, path_of};
@@ -48,20 +48,8 @@ pub fn preview(
 /// Compares both sides, and tells what would be done. Of a task that is no preview only what would be deleted is told
 /// item by item.
 fn plan(attempt: &mut Attempt<'_>, pair: u32, source: &OpenEnd, destination: &OpenEnd) -> Result<(), Failure> {
-    let mut options = copy_options(attempt.order)?;
-    // What is lost begins anew with the next attempt: so each item is told once.
-    (options.dry_run, options.plan, options.retries) = (true, true, 0);
-    let only = attempt.order.options.only.as_ref();
-    options.only = only.map(|only| only.iter().map(|path| path.clone().into_bytes()).collect());
-    options.source = source.options.clone();
-    options.destination = destination.options.clone();
-    let request =
-        CopyRequest { sources: vec![source.location.clone()], destination: destination.location.clone(), options };
-    let context = Context {
-        local: source.place.clone(),
-        local_destination: Some(destination.place.clone()),
-        ..attempt.context.clone()
-    };
+    let (mut request, context) = attempt.dry_run(source, destination)?;
+    request.options.plan = true;
     let mut plan = TaskPlan::default();
     let mut handle = Copy::start(request, &context);
     while let Some(event) = handle.next_event() {

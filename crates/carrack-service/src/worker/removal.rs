@@ -8,9 +8,9 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::filter::FileBounds;
 use carrack_core::path::bare;
 use carrack_core::report::{Event, ItemKind, ItemReport, Outcome, Report};
-use carrack_core::request::{CopyRequest, Digests};
+use carrack_core::request::Digests;
 use carrack_engine::files::{Files, ListEntry};
-use carrack_engine::{Context, Copy, threads};
+use carrack_engine::{Copy, threads};
 
 use super::attempt::Attempt;
 use super::ends::{OpenEnd, copy_options};
@@ -371,20 +371,8 @@ fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd, destination: &Ope
 /// rules leave them out. The journal does not tell directories, so the engine says once more which ones the copy takes,
 /// and the destination which ones it has.
 fn uncopied(attempt: &Attempt<'_>, source: &OpenEnd, destination: &OpenEnd, directories: u64) -> Result<u64, Failure> {
-    let mut options = copy_options(attempt.order)?;
-    // A listing that is broken off and begins anew would count some of them twice.
-    (options.dry_run, options.delete, options.retries) = (true, None, 0);
-    let only = attempt.order.options.only.as_ref();
-    options.only = only.map(|only| only.iter().map(|path| path.clone().into_bytes()).collect());
-    options.source = source.options.clone();
-    options.destination = destination.options.clone();
-    let request =
-        CopyRequest { sources: vec![source.location.clone()], destination: destination.location.clone(), options };
-    let context = Context {
-        local: source.place.clone(),
-        local_destination: Some(destination.place.clone()),
-        ..attempt.context.clone()
-    };
+    let (mut request, context) = attempt.dry_run(source, destination)?;
+    request.options.delete = None;
     let (to, mut files) = (path_of(destination)?, open(destination, &attempt.context)?);
     let contents = is_contents(path_of(source)?);
     let is_below = |path: &[u8]| if contents { !path.is_empty() } else { path.contains(&b'/') };

@@ -139,3 +139,19 @@ fn move_leaves_directories_that_were_made_after_it_looked() {
         assert_eq!(names(&from), ["out", "sub", "sub/empty", "sub/late"], "{source}");
     }
 }
+
+/// Whole seconds prove nothing, and of what was there already the journal has no digest: both sides are read.
+#[test]
+fn move_of_what_is_there_with_coarser_times_deletes_it_at_its_source() {
+    let sandbox = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| sandbox.path().join(name));
+    for (top, nanos) in [(&from, 500_000_000), (&to, 0)] {
+        fs::create_dir(top).unwrap();
+        fs::write(top.join("f"), "content").unwrap();
+        let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_000, nanos);
+        fs::File::options().write(true).open(top.join("f")).unwrap().set_modified(time).unwrap();
+    }
+    let end = attempt(sandbox.path(), 1, "move", ("from/", Some("to/")), json!({ "compare": "checksum" }));
+    assert_eq!((end.kind, end.failure), (EndKind::Done, None));
+    assert_eq!((names(&from), names(&to)), (owned(&[]), owned(&["f"])));
+}
