@@ -13,6 +13,7 @@ mod kept;
 pub mod nfs4;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::access::{AccessEntry, AccessLists, Who};
@@ -216,7 +217,7 @@ impl Attribute {
                 matches!(self.value[..], [bits] if u32::from(bits) & !(copy.mode >> 9) == 0)
             }
             AttributeKind::ACL | AttributeKind::CAPABILITIES | AttributeKind::NFS4_ACL => {
-                self.travels() && others.0.contains(self)
+                self.travels() && others.all().contains(self)
             }
             // Whoever looks at the copy's other times looks at this one.
             AttributeKind::ACCESS_TIME => true,
@@ -260,9 +261,10 @@ impl Lacks {
     }
 }
 
-/// Attributes of one item, one of each kind at most, in the order of their kinds. None of them costs no allocation.
+/// Attributes of one item, one of each kind at most, in the order of their kinds. Most items of a tree have the same:
+/// a clone shares them. None of them costs no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OtherAttributes(Box<[Attribute]>);
+pub struct OtherAttributes(Option<Arc<[Attribute]>>);
 
 /// Why attributes are not those of one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,26 +288,34 @@ impl OtherAttributes {
     /// # Errors
     /// When one item cannot have them.
     pub fn new(list: Vec<Attribute>) -> Result<Self, AttributesError> {
-        let checked = Self(list.into_boxed_slice());
-        if checked.0.len() > limits::ATTRIBUTES {
+        let checked = Self::of(list);
+        if checked.all().len() > limits::ATTRIBUTES {
             return Err(AttributesError::TooMany);
         }
         if checked.encoded_bytes() > limits::ATTRIBUTE_BYTES {
             return Err(AttributesError::TooLong);
         }
-        let is_ordered = checked.0.is_sorted_by(|one, next| one.kind < next.kind);
-        let has_none = checked.0.first().is_some_and(|first| first.kind.0 == 0);
+        let is_ordered = checked.all().is_sorted_by(|one, next| one.kind < next.kind);
+        let has_none = checked.all().first().is_some_and(|first| first.kind.0 == 0);
         if is_ordered && !has_none { Ok(checked) } else { Err(AttributesError::Order) }
+    }
+
+    fn of(list: Vec<Attribute>) -> Self {
+        Self((!list.is_empty()).then(|| list.into()))
+    }
+
+    fn all(&self) -> &[Attribute] {
+        self.0.as_deref().unwrap_or_default()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// In the order of their kinds.
     pub fn iter(&self) -> impl Iterator<Item = &Attribute> {
-        self.0.iter()
+        self.all().iter()
     }
 
     /// The number of the owner or of the group, where it is told. The greatest number stands for none.
@@ -367,7 +377,10 @@ impl OtherAttributes {
             AttributeKind::ACCESS_TIME => kept.access_times,
             _ => false,
         };
-        Self(self.iter().filter(is_kept).cloned().collect())
+        if self.iter().all(|one| is_kept(&one)) {
+            return self.clone();
+        }
+        Self::of(self.iter().filter(is_kept).cloned().collect())
     }
 
     /// With the owner, the group, the special bits and the access control lists of something else in the place of its
@@ -380,7 +393,7 @@ impl OtherAttributes {
         let access = other.iter().filter(|one| kinds.contains(&one.kind));
         let mut all: Vec<Attribute> = rest.chain(access).cloned().collect();
         all.sort_unstable_by_key(|one| one.kind);
-        Self(all.into_boxed_slice())
+        Self::of(all)
     }
 
     /// With other numbers for owners, groups and whom lists name; with `nameless` also for those without one.
@@ -410,7 +423,7 @@ impl OtherAttributes {
             ),
             (None, false) => attribute.clone(),
         };
-        Self(self.0.iter().map(one).collect())
+        Self::of(self.iter().map(one).collect())
     }
 
     /// What an item lacks that has these attributes and is to have those, of what is kept.
@@ -440,7 +453,7 @@ impl OtherAttributes {
             extended.values.iter_mut().for_each(|(_, value)| value.clear());
             extended.attribute(limits::ATTRIBUTE_BYTES)
         };
-        Self(self.iter().map(one).collect())
+        Self::of(self.iter().map(one).collect())
     }
 
     /// The same, where extended attributes of names and values do not travel.
@@ -450,13 +463,13 @@ impl OtherAttributes {
             AttributeKind::EXTENDED => Attribute::present(attribute.kind),
             _ => attribute.clone(),
         };
-        Self(self.iter().map(one).collect())
+        Self::of(self.iter().map(one).collect())
     }
 
     /// Those that the other item does not have with the same value.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
-        Self(self.iter().filter(|attribute| !other.0.contains(attribute)).cloned().collect())
+        Self::of(self.iter().filter(|attribute| !other.all().contains(attribute)).cloned().collect())
     }
 
     fn lacks_values(&self, wanted: &Self, kept: KeptAttributes) -> bool {
@@ -483,7 +496,7 @@ impl OtherAttributes {
 
     /// Bytes that they take where they travel; at most [`limits::ATTRIBUTE_BYTES`].
     pub fn encoded_bytes(&self) -> usize {
-        self.0.iter().map(|attribute| Self::HEAD_BYTES + attribute.value.len()).sum()
+        self.iter().map(|attribute| Self::HEAD_BYTES + attribute.value.len()).sum()
     }
 }
 

@@ -58,3 +58,8 @@ ids! {
     /// A data stream. The end that makes the connection chooses the number, and the receiver takes each once.
     StreamId(u16);
 }
+
+impl StreamId {
+    /// The data connection inside a tunnel: a direct one of the same session, made after all, has another number.
+    pub const TUNNEL: Self = Self(512);
+}

@@ -210,6 +210,8 @@ pub const REFERENCES: usize = 20;
 pub const QUERIES: usize = 32;
 /// Items of one question.
 pub const ASKED_ITEMS: u32 = 4096;
+/// Items that were asked about and of which it is not decided what becomes of them. No sender has so many.
+pub const COMPARED_ITEMS: usize = 1 << 16;
 /// Rules of what is left out, and the bytes of all of them, or of one file that has some.
 pub const FILTER_RULES: usize = 10_000;
 /// See [`FILTER_RULES`].

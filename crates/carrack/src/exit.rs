@@ -1,6 +1,7 @@
 //! Exit codes: fixed for ever, the same in the man page, in JSON and here.
 
 use carrack_core::report::{ErrorCode, Failure, Reason, Report};
+use carrack_sys::signal::StopSignal;
 
 /// All done and verified.
 pub const DONE: u8 = 0;
@@ -99,6 +100,14 @@ pub fn of_code(code: ErrorCode) -> u8 {
         E::Interrupted => INTERRUPTED,
         E::Terminated => TERMINATED,
         E::Internal | E::Other => OTHER,
+    }
+}
+
+/// Of a command that a signal ends while it waits for what goes on without it.
+pub fn of_stop(stop: Option<StopSignal>) -> u8 {
+    match stop {
+        Some(StopSignal::Terminate | StopSignal::Hangup) => TERMINATED,
+        Some(StopSignal::Interrupt) | None => INTERRUPTED,
     }
 }
 

@@ -501,13 +501,15 @@ impl Agent {
         }
         // Opened first and looked at then: what was looked at by name could be another thing by the time it is opened.
         let file = parent.open_write(&name).map_err(|error| named(&error))?;
-        if stat_file(&file).map_err(|error| named(&error))?.kind == Kind::File {
+        let kind = stat_file(&file).map_err(|error| named(&error))?.kind;
+        if kind == Kind::File {
             let what = "is a regular file: only devices and FIFOs are written in place";
             return Err(failure(ErrorCode::Unsupported, Side::Destination, what).at_path(path));
         }
         // It was opened without waiting, so that nothing hangs here; its writes are to wait for the device.
         clear_nonblock(&file).map_err(|error| named(&error))?;
-        Ok(Sequential::new(Box::new(file)))
+        // What a disk is given lies in the cache, and it tells only then that it cannot take it.
+        Ok(if kind == Kind::BlockDevice { Sequential::to_disk(file) } else { Sequential::new(Box::new(file)) })
     }
 }
 

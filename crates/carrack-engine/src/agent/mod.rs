@@ -16,7 +16,7 @@ mod tunnel;
 mod verbs;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
@@ -140,7 +140,7 @@ struct AgentState {
     listener: Option<DataListener>,
     session: Option<[u8; 16]>,
     /// Where frames of tunnelled streams go.
-    tunnels: HashMap<u16, UnixStream>,
+    tunnels: HashMap<u16, Arc<UnixStream>>,
     /// What is to be sent of the next transfer's sources, and what it must be.
     chosen: Chosen,
     /// Dials under way.
@@ -342,14 +342,8 @@ impl Agent {
                 Ok(())
             }
             Channel(number) => {
-                let tunnel = self.lock().tunnels.get(&number).map(UnixStream::try_clone);
-                if let Some(Ok(mut tunnel)) = tunnel
-                    && tunnel.write_all(&payload).is_err()
-                {
-                    // A stream that has ended takes no more, nor one that has lost a part; the
-                    // transfer knows by itself.
-                    let _ = tunnel.shutdown(Shutdown::Both);
-                }
+                let tunnel = self.lock().tunnels.get(&number).cloned();
+                tunnel.iter().for_each(|tunnel| self.hand_on(tunnel, &payload));
                 Ok(())
             }
         }

@@ -1,6 +1,7 @@
 //! Sessions of one node beside each other: one in which something panics, and some that measure.
 
 use std::cell::RefCell;
+use std::io::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -294,4 +295,28 @@ fn session_of_a_client_that_reads_nothing_is_ended_in_time() {
     }
     client.agent.end_session(over());
     assert!(client.agent.left.is_set());
+}
+
+/// The stream of a tunnel takes nothing for as long as its disk or its reader pauses: nothing of what came is lost. Nobody
+/// waits for a stream without a transfer, nor where there is nobody at the other end any more.
+#[test]
+fn stream_of_a_tunnel_is_waited_for_as_long_as_its_transfer_runs() {
+    let (_place, [client, _]) = measuring(Duration::MAX, ["10.0.0.1", "10.0.0.2"]);
+    let long_ago = Instant::now().checked_sub(2 * Tuning::DEFAULT.silence).unwrap();
+    assert!(client.agent.is_waited_for(Instant::now()) && !client.agent.is_waited_for(long_ago));
+    client.begins_to_measure();
+    assert!(client.agent.is_waited_for(long_ago));
+    let payload: Vec<u8> = (0..4 << 20).map(|number: u32| number as u8).collect();
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    ours.set_write_timeout(Some(Duration::from_millis(5))).unwrap();
+    let (agent, content) = (Arc::clone(&client.agent), payload.clone());
+    let handed_on = std::thread::spawn(move || agent.hand_on(&ours, &content));
+    // It has timed out many times by then.
+    assert!(!client.agent.left.wait(Duration::from_millis(500)) && !handed_on.is_finished());
+    let mut came = Vec::new();
+    io::Read::read_to_end(&mut theirs, &mut came).unwrap();
+    assert!(came == payload, "{} bytes came", came.len());
+    client.ask(1 << 40, Ask::Bye);
+    client.rest();
+    assert!(!client.agent.is_waited_for(Instant::now()));
 }

@@ -1,8 +1,10 @@
 //! Tunnels: data streams that go through the control connection, where no other way is open.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
@@ -17,8 +19,8 @@ use crate::error::{failure, io_failure, system_failure};
 use crate::net::socket::Socket;
 use crate::panics::contain;
 
-/// The number of the data connection inside a tunnel: a direct one of the same session, made after all, has another.
-const TUNNEL_NUMBER: StreamId = StreamId(512);
+/// How often it is looked whether a stream that takes nothing is still waited for.
+const LOOK: Duration = Duration::from_secs(1);
 
 impl Agent {
     /// Makes a data stream of a channel of the control connection.
@@ -54,10 +56,9 @@ impl Agent {
         }
         let opened = (|| {
             let (stream, pump) = UnixStream::pair()?;
-            // The thread that reads the connection writes here: a stream that takes nothing for so long
-            // must not keep it for ever.
-            pump.set_write_timeout(Some(self.environment.tuning.silence))?;
-            state.tunnels.insert(channel, pump.try_clone()?);
+            // The thread that reads the connection writes here, and looks now and then whether it still should.
+            pump.set_write_timeout(Some(LOOK))?;
+            state.tunnels.insert(channel, Arc::new(pump.try_clone()?));
             Ok((stream, pump))
         })();
         opened.map_err(|error: io::Error| io_failure(Side::Link, "tunnel", &error))
@@ -67,7 +68,7 @@ impl Agent {
     fn greet_tunnel(&self, stream: UnixStream, session: &SessionKey, dials: bool) -> Result<Tell, Failure> {
         let socket = Arc::new(Socket::Unix(stream));
         let met = if dials {
-            hello::dial_clear(socket, session, TUNNEL_NUMBER)
+            hello::dial_clear(socket, session, StreamId::TUNNEL)
         } else {
             // In the clear inside: the control connections that carry it are encrypted already. The key is made only
             // because accepting wants one, and is never shown.
@@ -77,6 +78,32 @@ impl Agent {
         };
         self.handle_connection(met.map_err(|error| io_failure(Side::Link, "tunnel", &error))?);
         Ok(Tell::Dialed(Dialed::default()))
+    }
+
+    /// Hands a stream what has come for it. A transfer may pause for as long as it likes: its disk stands still, its
+    /// reader waits.
+    pub(super) fn hand_on(&self, tunnel: &UnixStream, payload: &[u8]) {
+        let (start, mut left) = (Instant::now(), payload);
+        while !left.is_empty() {
+            match (&*tunnel).write(left) {
+                Ok(written) if written > 0 => left = &left[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.is_waited_for(start) => {}
+                // A stream that has ended takes no more, and one that has lost a part is of no use.
+                _ => {
+                    let _ = tunnel.shutdown(Shutdown::Both);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether a stream that takes nothing may still be waited for: without a transfer only for a while, and only as long
+    /// as somebody is there at the other end of the connection.
+    pub(super) fn is_waited_for(&self, start: Instant) -> bool {
+        let is_running = self.lock().running.is_some();
+        let is_ending = self.left.is_set() || self.ending.get().is_some() || self.writer.is_broken();
+        !is_ending && (is_running || start.elapsed() < self.environment.tuning.silence)
     }
 
     /// Carries what the stream writes to the control connection, until either of them ends.

@@ -131,12 +131,7 @@ impl Copying<'_> {
             anew: !options.resume && self.session == 0,
             partial: options.only.is_some() || !options.filters.is_empty(),
             lacks_top: options.only.is_some(),
-            // So many in all sessions together.
-            delete: options.delete.map(|order| {
-                let deleted = self.report.at_destination.items_deleted;
-                let most = order.most.map(|most| most.saturating_sub(deleted));
-                DeleteOrder { most, asks: self.context.asker.is_some(), ..order }
-            }),
+            delete: options.delete.map(|order| self.order_to_delete(order)),
             backup: options.backup.clone(),
         };
         if options.delete.is_some() {
@@ -144,6 +139,22 @@ impl Copying<'_> {
         }
         self.refer(ends)?;
         ends.destination.ask(Ask::Begin(Begin { options: options_told, role: Role::Receive(receive) }))
+    }
+
+    /// What a session may delete: so many in all sessions together.
+    fn order_to_delete(&mut self, order: DeleteOrder) -> DeleteOrder {
+        let deleted = self.report.at_destination.items_deleted;
+        let is_unknown = std::mem::replace(&mut self.untold_deletion, true);
+        let most = match order.most {
+            _ if order.partial && is_unknown => {
+                let why = "the connection to the destination was lost, and nobody knows how many items had been deleted \
+                           by then: no more are deleted";
+                (self.note)(why.to_owned());
+                Some(0)
+            }
+            most => most.map(|most| most.saturating_sub(deleted)),
+        };
+        DeleteOrder { most, asks: self.context.asker.is_some(), ..order }
     }
 
     /// Has the sender begin: once the receiver has, if that is `begun` and is to say whether anything is there from an

@@ -61,6 +61,8 @@ struct Copying<'a> {
     session: u32,
     /// What has been used up, so that there can be no other session.
     used_up: Option<&'static str>,
+    /// The destination was ordered to delete in a session that has not told what it deleted.
+    untold_deletion: bool,
     /// Why the last session was lost.
     last: Option<Failure>,
     /// The most items and bytes that any session had at the destination.

@@ -32,6 +32,8 @@ struct WriterShared {
     /// Wakes whoever reads or writes, when the peer has been silent for too long.
     abort: Box<dyn Fn() + Send + Sync>,
     silent: AtomicBool,
+    /// A heartbeat could not be sent: there is nobody at the other end.
+    broken: AtomicBool,
 }
 
 /// Why a control connection is read no further.
@@ -72,6 +74,7 @@ impl MuxWriter {
             handing_on: AtomicBool::new(false),
             abort,
             silent: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -112,7 +115,8 @@ impl MuxWriter {
                 // A writer that is busy is sign of life enough.
                 match shared.out.try_lock() {
                     Ok(mut out) => {
-                        let _ = write_frame(&mut *out, Channel::CONTROL, &[]);
+                        let beat = write_frame(&mut *out, Channel::CONTROL, &[]);
+                        shared.broken.fetch_or(beat.is_err(), Ordering::Relaxed);
                     }
                     Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => {}
                 }
@@ -124,6 +128,11 @@ impl MuxWriter {
     /// Whether the connection was given up because the peer was silent.
     pub fn went_silent(&self) -> bool {
         self.shared.silent.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing can be sent any more: also who does not read just now can know that.
+    pub fn is_broken(&self) -> bool {
+        self.shared.broken.load(Ordering::Relaxed)
     }
 
     /// Ends heartbeats and the connection.

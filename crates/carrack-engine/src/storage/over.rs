@@ -224,6 +224,14 @@ impl Source for OverSource {
         self.inner.follow(links, target);
     }
 
+    fn filters(&self) -> bool {
+        self.inner.filters()
+    }
+
+    fn walks_in_order(&self) -> bool {
+        self.inner.walks_in_order()
+    }
+
     fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
         match self.hook.before(Call::Walk, 0) {
             Act::Go => self.inner.walk(walk, &mut |found| match found {

@@ -292,14 +292,11 @@ pub trait Source: Send + Sync {
     fn follow(&mut self, _links: SourceLinks, _target: &[u8]) {}
 
     /// Whether it can be walked in order; else who walks puts its items in order.
-    fn walks_in_order(&self) -> bool {
-        false
-    }
+    fn walks_in_order(&self) -> bool;
 
-    /// Whether [`Source::walk`] leaves out what rules leave out; else who walks does.
-    fn filters(&self) -> bool {
-        false
-    }
+    /// Whether [`Source::walk`] leaves out what rules leave out, also those of files in its directories; else who walks
+    /// does, and knows none of these.
+    fn filters(&self) -> bool;
 
     /// Finds everything that is selected, streamed and in bounded memory: a directory before what is in it, each item
     /// once. An item that cannot be looked at is a failure of that item and ends nothing; `each` ends the walk by

@@ -18,6 +18,14 @@ use crate::sync::lock;
 pub struct Stdin(pub Standard);
 
 impl Source for Stdin {
+    fn walks_in_order(&self) -> bool {
+        false
+    }
+
+    fn filters(&self) -> bool {
+        false
+    }
+
     fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
         each(Found::Item(made_up(walk)));
     }

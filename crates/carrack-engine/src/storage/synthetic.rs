@@ -23,6 +23,14 @@ pub(super) fn made_up(walk: &Walk<'_>) -> ScannedItem {
 }
 
 impl Source for Synthetic {
+    fn walks_in_order(&self) -> bool {
+        false
+    }
+
+    fn filters(&self) -> bool {
+        false
+    }
+
     fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
         let (name, size) = match self {
             Self::Zeros(size) => ("zero", *size),

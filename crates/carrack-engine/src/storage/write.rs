@@ -104,6 +104,10 @@ pub struct EarlierItem<'a> {
     pub block_bytes: Option<u32>,
 }
 
+/// The modification time of a file while it is written over where it stands: older than any, so that it is compared as
+/// different.
+pub const TIME_OF_MIXTURE: Time = Time::new(0, 0);
+
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandingItem {
@@ -264,13 +268,13 @@ pub trait Destination: Send + Sync {
         false
     }
 
-    /// Names in a directory, but Carrack's own, in any order, until `each` says `false`; none if it is not there. See
-    /// [`Properties::deletes`]. May be repeated.
+    /// Names in a directory, but Carrack's own, in any order, until `each` says `false`; none if it is not there. Whether
+    /// these were all: there are none of Carrack's own. See [`Properties::deletes`]. May be repeated.
     ///
     /// # Errors
     /// When not all of them can be told.
-    fn list(&self, _directory: &[u8], _each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
-        Ok(())
+    fn list(&self, _directory: &[u8], _each: &mut dyn FnMut(&[u8]) -> bool) -> Result<bool, Failure> {
+        Ok(true)
     }
 
     /// Whether two different names may be one in a directory, also in one that is yet to be made.

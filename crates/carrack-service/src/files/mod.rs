@@ -16,7 +16,7 @@ mod uploads;
 pub use error::FilesError;
 pub use link::{Answer, Conversation, Part};
 pub use listings::{Found, Listings};
-pub use pool::{Key, Lease, Pool};
+pub use pool::{Key, LENT, Lease, Pool};
 pub use process::{Programs, Start, Started};
 pub use uploads::{FoundUpload, Publishing, Refused, Uploads};
 

@@ -22,6 +22,9 @@ const REQUESTS_AT_ONCE: usize = 32;
 const IDLE: Duration = Duration::from_secs(60);
 /// A worker of another user makes room once nobody has used it for so long.
 const YIELDS_AFTER: Duration = Duration::from_secs(10);
+/// How long a worker is lent to others. What it was given to show at its endpoint holds twice as long, so that what is
+/// begun last has time to end.
+pub const LENT: Duration = Duration::from_secs(43_200);
 /// How often it is looked for workers that are to end.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -61,6 +64,7 @@ pub struct Pool {
 struct Worker {
     key: Key,
     link: Arc<Link>,
+    lent_until: Moment,
     usage: Mutex<Usage>,
 }
 
@@ -220,7 +224,7 @@ impl Pool {
         let started = self.start.start().and_then(|started| Link::open(started, &order));
         let link = started.map_err(|error| FilesError::Lost(error.to_string()))?;
         let usage = Mutex::new(Usage { leases: 0, requests: 0, kept: 0, last: Instant::now() });
-        let worker = Arc::new(Worker { key: key.clone(), link, usage });
+        let worker = Arc::new(Worker { key: key.clone(), link, lent_until: self.clock.now().after(LENT), usage });
         workers.push(Arc::clone(&worker));
         let lease = Lease::of(&worker);
         drop(workers);
@@ -231,7 +235,10 @@ impl Pool {
     }
 
     fn find(&self, workers: &[Arc<Worker>], key: &Key) -> Option<Lease> {
-        workers.iter().find(|worker| worker.key == *key && worker.link.is_alive()).map(Lease::of)
+        let now = self.clock.now();
+        let may_be_lent =
+            |worker: &&Arc<Worker>| worker.key == *key && worker.lent_until > now && worker.link.is_alive();
+        workers.iter().find(may_be_lent).map(Lease::of)
     }
 
     /// Ends workers at once: a right that they stand on has ended.
@@ -262,7 +269,7 @@ impl Pool {
         let now = self.clock.now();
         self.workers().retain(|worker| {
             let is_over = worker.key.expires.is_some_and(|expires| expires <= now);
-            let is_idle = worker.is_idle();
+            let is_idle = worker.is_idle() || worker.lent_until <= now && worker.unused().is_some();
             if is_over || is_idle {
                 worker.link.end(if is_over { "the caller's token has expired" } else { "nobody has used it" });
             }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use carrack_core::request::Reach;
@@ -105,6 +106,45 @@ fn pool_lends_one_worker_to_requests_with_one_key() {
         pool.stop();
         assert_eq!(one.ask(make("/b"), b"").err(), Some(FilesError::Lost("the service ends".into())));
         assert_eq!(lease(&pool, &key("ann", "lab"), &directory).err(), Some(FilesError::Stopping));
+    });
+}
+
+/// A clock that is put forward.
+#[derive(Default)]
+struct Forward(AtomicI64);
+
+impl Clock for Forward {
+    fn now(&self) -> Moment {
+        Moment(self.0.load(Ordering::Relaxed))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// What a worker shows at its endpoint holds for a day: one that is used all the while is replaced in time.
+#[test]
+fn worker_that_is_always_used_is_replaced_before_its_grant_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    run(async {
+        let clock = Arc::new(Forward::default());
+        let pool = Pool::new(Box::new(Threads), Arc::clone(&clock) as Arc<dyn Clock>);
+        let first = lease(&pool, &key("ann", "lab"), &directory).unwrap();
+        let put_forward = |by: Duration| clock.0.fetch_add(by.as_micros() as i64, Ordering::Relaxed);
+        put_forward(LENT - Duration::from_secs(1));
+        drop(lease(&pool, &key("ann", "lab"), &directory).unwrap());
+        assert_eq!(pool.count(), 1);
+        put_forward(Duration::from_secs(1));
+        let second = lease(&pool, &key("ann", "lab"), &directory).unwrap();
+        assert_eq!((code(&first, make("/a")).await, code(&second, make("/b")).await), ("done".into(), "done".into()));
+        assert_eq!(pool.count(), 2, "what was begun goes on");
+        drop(first);
+        let start = std::time::Instant::now();
+        while pool.count() > 1 && start.elapsed() < Duration::from_secs(20) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!((pool.count(), second.is_alive()), (1, true));
     });
 }
 

@@ -93,7 +93,7 @@ fn exit_code(ends: &[HostEnd], stop: &Stop) -> u8 {
     let is_unreached = |end: &HostEnd| matches!(end.ended, FanEnded::Unreachable(_));
     match stop.requested() {
         _ if ends.iter().all(|end| end.ended.is_good()) => exit::DONE,
-        Some(StopReason::Terminate) => exit::TERMINATED,
+        Some(StopReason::Terminate | StopReason::Hangup) => exit::TERMINATED,
         Some(_) => exit::INTERRUPTED,
         None if ends.iter().all(is_unreached) => exit::NETWORK,
         None => exit::PARTIAL,

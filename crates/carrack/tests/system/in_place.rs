@@ -2,19 +2,20 @@
 //! was not finished.
 
 use std::fs::{self, File, OpenOptions, hard_link};
-use std::os::unix::fs::{FileExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, chown, symlink};
 use std::time::{Duration, SystemTime};
 
 use carrack_faults::strace::Inject;
 
 use crate::crash;
+use crate::faults::{NOBODY, open_to_all, under};
 use crate::support::counted::CountedNode;
 use crate::support::node::Node;
 use crate::support::process::signal;
 use crate::support::running::{InTime, Running};
 #[cfg(feature = "service")]
 use crate::support::service::{Service, add_endpoints};
-use crate::support::{Ran, Sandbox, ran, tree, wait_until};
+use crate::support::{Ran, Sandbox, is_root, ran, tree, wait_until};
 
 const MIB: usize = 1 << 20;
 const BLOCK: usize = 256 << 10;
@@ -313,4 +314,49 @@ fn task_writes_in_place_unless_it_deletes() {
     sandbox.ok(submit);
     assert_eq!(sandbox.inode("dst/large"), at);
     check(&sandbox, "src/large", "dst/large");
+}
+
+/// A read-only file of one's own is written over like any other, and is read-only again.
+#[test]
+fn read_only_file_of_ones_own_is_written_over() {
+    if !is_root() {
+        return;
+    }
+    for (flag, more) in [("--inplace", 0), ("--append", 2 * MIB)] {
+        let sandbox = Sandbox::new();
+        open_to_all(&sandbox);
+        let new = tree::bytes(3 * MIB, 1);
+        old(&sandbox, "to/large", &new[..3 * MIB - more]);
+        sandbox.write("tree/large", if more == 0 { tree::changed(&new, BLOCK, &[1]) } else { new });
+        for path in ["tree/large", "to/large", "to"] {
+            chown(sandbox.path(path), Some(65534), Some(65534)).unwrap();
+        }
+        for path in ["tree/large", "to/large"] {
+            fs::set_permissions(sandbox.path(path), fs::Permissions::from_mode(0o444)).unwrap();
+        }
+        let inode = sandbox.inode("to/large");
+        let ran = under(&sandbox, &NOBODY, &["sync", "--json", flag, "tree/", "to"]);
+        assert_eq!((ran.code, numbers(&ran).0, sandbox.inode("to/large")), (0, 1, inode), "{flag}: {}", ran.stderr);
+        check(&sandbox, "tree/large", "to/large");
+        assert_eq!(fs::metadata(sandbox.path("to/large")).unwrap().permissions().mode() & 0o7777, 0o444);
+    }
+}
+
+/// The time of a mixture tells of it where no marker does: another run's, one that was collected, none at all.
+#[test]
+fn time_of_a_mixture_is_believed_without_its_marker() {
+    let sandbox = Sandbox::new();
+    let content = tree::bytes(2 * MIB, 1);
+    sandbox.write("tree/large", &content);
+    let there = sandbox.write("to/large", tree::changed(&content, BLOCK, &[1]));
+    let zero = SystemTime::UNIX_EPOCH;
+    File::options().write(true).open(&there).unwrap().set_modified(zero).unwrap();
+    sandbox.ok(["sync", "--size-only", "tree/", "to"]);
+    check(&sandbox, "tree/large", "to/large");
+    // What bears that time at its source is no mixture.
+    for path in ["tree/large", "to/large"] {
+        File::options().write(true).open(sandbox.path(path)).unwrap().set_modified(zero).unwrap();
+    }
+    let again = sandbox.ok(["sync", "--json", "--size-only", "tree/", "to"]);
+    assert_eq!(again.summary()["files_same"], 1);
 }

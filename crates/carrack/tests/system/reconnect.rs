@@ -196,6 +196,25 @@ fn lost_control_connection_is_a_new_session() {
     tool(Command::new("b3sum").args(["--check", "--quiet", "../sums"]).current_dir(scene.sandbox.path("root")));
 }
 
+/// Nobody knows how many items a session has deleted whose connection was lost: a run deletes no more than it may.
+#[test]
+fn sessions_of_one_run_delete_no_more_than_they_may_together() {
+    let scene = Scene::new();
+    let only = |number: usize| format!("root/tree/only-{number}");
+    (0..20).for_each(|number| drop(scene.sandbox.write(only(number), "x")));
+    let surplus = || (0..20).filter(|number| scene.sandbox.path(only(*number)).exists()).count();
+    let mut command = scene.sandbox.carrack();
+    command.args(["sync", "--json", "--delete-before", "--max-delete=2,partial", RATE, "tree/", &scene.at("tree")]);
+    let running = Running::start(command.args([&by(&scene.proxy), &scene.node.token()]));
+    wait_until("two are deleted", || surplus() == 18);
+    scene.wait_for_midst();
+    assert_eq!(lose(&scene.proxy, Kind::Control, true), 1);
+    let ran = running.end();
+    ran.failed_with(25, &[]);
+    assert!(ran.stdout.contains("nobody knows how many items had been deleted"), "{}", ran.stdout);
+    assert_eq!(surplus(), 18);
+}
+
 /// Storage answers the last call for a small file of the first session when the second session has written the same
 /// file under its hidden name. What the first session does then must not touch that.
 #[test]

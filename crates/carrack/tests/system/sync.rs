@@ -244,6 +244,13 @@ fn guards_keep_an_empty_source_and_too_many_deletions_from_doing_harm() {
     fs::create_dir(sandbox.path("empty")).unwrap();
     sandbox.run(["sync", "--delete", "empty/", "dst"]).failed_with(23, &["the source is empty", "--allow-empty"]);
     same_tree(&sandbox.path("src"), &sandbox.path("dst"));
+    // That it is there is nothing that it holds.
+    sandbox.write("named/empty/a", "kept");
+    for flags in [&["--delete"][..], &["--delete-before"], &["--delete", "--detect-renames"]] {
+        let refused = sandbox.run([&["sync", "--yes", "empty", "named"], flags].concat());
+        refused.failed_with(23, &["the source is empty", "--allow-empty"]);
+        assert!(sandbox.path("named/empty/a").exists(), "{flags:?}");
+    }
     for name in ["x", "y", "z"] {
         sandbox.write(format!("dst/{name}"), name);
     }
@@ -294,14 +301,22 @@ fn deletion_needs_one_directory_as_its_source() {
 fn filters_keep_what_they_name() {
     let sandbox = Sandbox::new();
     synced(&sandbox);
-    for name in ["src/x.o", "dst/y.o", "dst/keep/own", "dst/only", "dst/.x.carrack-01234567.part"] {
+    let left = ".x.carrack-01234567.part";
+    for name in ["src/x.o", "dst/y.o", "dst/keep/own", "dst/only", "dst/gone/file", "dst/gone/empty/f"] {
         sandbox.write(name, "x");
+    }
+    for directory in ["dst", "dst/gone"] {
+        sandbox.write(Path::new(directory).join(left), "x");
     }
     sandbox.ok(["sync", "--delete", "--exclude", "*.o", "--filter", "protect keep/", "src/", "dst"]);
     assert!(!sandbox.path("dst/x.o").exists() && !sandbox.path("dst/only").exists());
-    for name in ["y.o", "keep/own", ".x.carrack-01234567.part"] {
+    for name in ["y.o", "keep/own", left] {
         assert!(sandbox.path("dst").join(name).exists(), "{name}");
     }
+    // Only what another copy has left keeps its directory.
+    let in_gone: Vec<_> =
+        fs::read_dir(sandbox.path("dst/gone")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(in_gone, [left]);
     sandbox.ok(["sync", "--delete-excluded", "--exclude", "*.o", "--filter", "P keep/", "src/", "dst"]);
     assert!(!sandbox.path("dst/y.o").exists() && sandbox.path("dst/keep/own").exists());
     // A rule that nobody can read leaves its directory alone.

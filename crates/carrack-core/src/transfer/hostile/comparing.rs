@@ -8,6 +8,7 @@ use super::*;
 use crate::attributes::OtherAttributes;
 use crate::ids::StreamId;
 use crate::judgment::{ItemDifference, Judgment, LeftBecause};
+use crate::limits;
 use crate::report::Outcome;
 use crate::request::Compare;
 use crate::transfer::ScannedItem;
@@ -373,4 +374,23 @@ fn links_and_directories_are_asked_about_in_dry_runs_alone() {
     assert_eq!(modes.map(|mode| refused(ItemKind::Symlink, mode)), [true, true, false, false]);
     assert_eq!(modes.map(|mode| refused(ItemKind::Directory, mode)), [true, true, true, false]);
     assert_eq!(modes.map(|mode| refused(ItemKind::Special, mode)), [true, true, false, false]);
+}
+
+/// A sender that has everything compared and never tells what its files hold is not remembered without bound.
+#[test]
+fn files_that_wait_for_what_their_source_holds_are_bounded() {
+    let options = TransferOptions { compare: Compare::Content, ..options(BLOCK) };
+    let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
+    let (leads_to, others, kind) = (Vec::new(), OtherAttributes::default(), ItemKind::File);
+    let item =
+        AskedItem { path: b"a".to_vec(), kind, size: 1, mtime: None, mode: 0, others, leads_to, hard_link: None };
+    let items = vec![item; limits::ASKED_ITEMS as usize];
+    let judgments = vec![Judgment::Undecided; items.len()];
+    for number in (1..).map(BundleId).take(limits::COMPARED_ITEMS / items.len()) {
+        let question = Question { items: items.clone(), ..Question::default() };
+        receiver.handle_message(start(), PeerMessage::Compare { number, question }).unwrap();
+        receiver.handle_compared(start(), number, judgments.clone());
+    }
+    let question = Question { items: items[..1].to_vec(), ..Question::default() };
+    is_violation(receiver.handle_message(start(), PeerMessage::Compare { number: BundleId(0), question }));
 }

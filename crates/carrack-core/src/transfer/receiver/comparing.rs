@@ -47,6 +47,10 @@ impl Receiver {
         if self.comparisons.len() >= limits::QUERIES || self.comparisons.contains_key(&number) {
             return wrong("twice, or asks too many");
         }
+        let open = self.contents.len() + self.comparisons.values().sum::<usize>();
+        if open + question.items.len() > limits::COMPARED_ITEMS {
+            return wrong("about more files than may wait for an answer");
+        }
         self.comparisons.insert(number, question.items.len());
         self.actions.push_back(ReceiverAction::Compare { number, question });
         Ok(())

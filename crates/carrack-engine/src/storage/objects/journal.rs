@@ -161,6 +161,11 @@ impl ObjectJournal {
         lock(&self.written).left.remove(path)
     }
 
+    /// Nobody could say what is there of an upload that was asked for: it stays for whoever asks next.
+    pub fn put_back(&self, left: Left) {
+        lock(&self.written).left.insert(left.part.path.clone(), left);
+    }
+
     /// Something has got its name: [`ObjectJournal::flush`] writes it down.
     pub fn note_published(&self, item: Published) {
         lock(&self.written).published.push(item);

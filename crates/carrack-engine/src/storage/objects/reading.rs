@@ -46,6 +46,14 @@ impl ObjectSource {
 }
 
 impl Source for ObjectSource {
+    fn walks_in_order(&self) -> bool {
+        false
+    }
+
+    fn filters(&self) -> bool {
+        false
+    }
+
     fn is_directory(&self) -> bool {
         self.is_directory
     }

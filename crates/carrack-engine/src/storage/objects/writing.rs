@@ -119,16 +119,31 @@ impl ObjectDestination {
     }
 
     /// Goes on with the upload that an earlier session left, if that is in the same blocks of a file of this size.
-    fn take_up(&self, new: New, file: &NewFile<'_>, options: &WriteOptions) -> ControlFlow<Opening, New> {
-        let journal = self.0.journal.as_ref();
-        let Some(left) = journal.and_then(|journal| journal.take_left(file.path)) else {
-            return ControlFlow::Continue(new);
+    ///
+    /// # Errors
+    /// When nobody can say what is there of it: it stays for the next time.
+    fn take_up(
+        &self,
+        new: New,
+        file: &NewFile<'_>,
+        options: &WriteOptions,
+    ) -> Result<ControlFlow<Opening, New>, Failure> {
+        let Some((journal, left)) =
+            self.0.journal.as_ref().and_then(|journal| Some((journal, journal.take_left(file.path)?)))
+        else {
+            return Ok(ControlFlow::Continue(new));
         };
         let Left { part: PartRecord { number, part_name, size, block_bytes, digests, .. }, .. } = &left;
         let fits = file.size == Some(*size) && *block_bytes == options.block_bytes && options.digests.main.is_some();
         let part = ObjectPart::new(new, part_name.clone(), file.size, *options);
         part.number.store(*number, Ordering::Relaxed);
-        let there = self.0.bucket.parts(part.upload()).unwrap_or_default();
+        let there = match self.0.bucket.parts(part.upload()) {
+            Ok(there) => there,
+            Err(why) => {
+                journal.put_back(left);
+                return Err(why);
+            }
+        };
         let (is_same, mut claims) = (*digests == options.digests, left.claims());
         claims.retain(|claim| there.contains_key(&claim.index));
         let versions = claims.iter().filter_map(|claim| Some((claim.index, *there.get(&claim.index)?))).collect();
@@ -138,7 +153,7 @@ impl ObjectDestination {
         // Digests of other kinds are made anew, under another number.
         if !fits || claims.is_empty() || (!is_same && part.write_down().is_err()) {
             part.remove();
-            return ControlFlow::Continue(part.into_new());
+            return Ok(ControlFlow::Continue(part.into_new()));
         }
         let (mut held, mut doubtful) = (Vec::new(), Vec::new());
         part.has_claims.store(is_same, Ordering::Relaxed);
@@ -148,7 +163,7 @@ impl ObjectDestination {
         } else {
             doubtful = claims.iter().map(|claim| claim.index).collect();
         }
-        ControlFlow::Break(Opening::Resumed { part: Arc::new(part), held, doubtful, standing: 0..0 })
+        Ok(ControlFlow::Break(Opening::Resumed { part: Arc::new(part), held, doubtful, standing: 0..0 }))
     }
 }
 
@@ -183,7 +198,7 @@ impl Destination for ObjectDestination {
             return Ok(Opening::Keep);
         }
         let new = self.new_object(file.path, &file.attributes, file.fingerprint, options);
-        match self.take_up(new, file, options) {
+        match self.take_up(new, file, options)? {
             ControlFlow::Break(resumed) => Ok(resumed),
             ControlFlow::Continue(new) => Ok(Opening::Fresh(Arc::new(self.upload(new, file.size, options)?))),
         }

@@ -135,11 +135,11 @@ impl Destination for OverDestination {
         self.inner.is_link_to(path, target)
     }
 
-    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
+    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<bool, Failure> {
         match self.hook.before(Call::List, 0) {
             Act::Go => self.inner.list(directory, each),
             Act::Fail(why) => Err(why),
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 

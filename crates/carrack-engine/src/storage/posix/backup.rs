@@ -13,6 +13,7 @@ use carrack_sys::dir::{Dir, Kind};
 
 use super::directories::OpenDir;
 use super::names::PartNames;
+use super::own_directories::writable;
 use super::part::{Shared, stat_entry};
 use crate::error::{failure, io_failure};
 
@@ -90,7 +91,8 @@ impl Shared {
             checked => checked.map_err(|error| why_not_kept(&error))?,
         }
         let Some(kept) = self.place_for(path)? else { return Ok(()) };
-        directory.rename(name, &kept.directory.dir, kept.name()).map_err(|error| why_not_kept(&error))?;
+        let moved = writable(directory, || directory.rename(name, &kept.directory.dir, kept.name()));
+        moved.map_err(|error| why_not_kept(&error))?;
         self.sync_kept(&kept)
     }
 

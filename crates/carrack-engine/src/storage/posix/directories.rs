@@ -19,9 +19,10 @@ use carrack_sys::host;
 
 use super::descriptors::{open_directories_max, patiently};
 use super::extended::Holder;
-use super::giving::Getting;
+use super::giving::{Born, Getting};
 use super::identity::Ground;
 use super::names::FileSystemTraits;
+use super::own_directories::{Had, OWNERS, let_owner_write};
 use super::syncs::Syncs;
 use super::times::system_time;
 use super::unkept::{Keeps, ToKeep, UnkeptTally, if_it_can};
@@ -32,9 +33,6 @@ use crate::sync::lock;
 
 /// Device and inode.
 pub type Identity = (u64, u64);
-
-/// Permissions of a directory, and which it is.
-pub type Had = (u32, Identity);
 
 /// By device and inode, the name that something of this session was given.
 pub type Names = HashMap<Identity, Vec<u8>>;
@@ -50,9 +48,6 @@ struct Asks {
     shown: AskShown,
     alone: Mutex<()>,
 }
-
-/// What its owner needs to write to a directory.
-const OWNERS: u32 = 0o700;
 
 /// A file system that something is written to.
 pub struct DestinationFileSystem {
@@ -141,6 +136,8 @@ pub struct OpenDir {
     pub file_system: Arc<DestinationFileSystem>,
     /// Made by this transfer: nothing can stand in the way there.
     pub fresh: bool,
+    /// What new files here have to begin with, where this process has made the directory and nobody else may change it.
+    pub born: Option<Arc<Born>>,
     /// Names are one here, whatever they are elsewhere on the file system.
     is_exception: bool,
 }
@@ -148,7 +145,7 @@ pub struct OpenDir {
 impl OpenDir {
     fn new(dir: Dir, file_system: Arc<DestinationFileSystem>, fresh: bool, ask: &Asks) -> Self {
         let is_exception = file_system.is_exception(&dir, ask);
-        Self { dir, file_system, fresh, is_exception }
+        Self { dir, file_system, fresh, born: None, is_exception }
     }
 
     /// Whether two different names can be one here. Where that is not known they can: a conflict is what
@@ -396,9 +393,11 @@ impl Directories {
     }
 
     fn opened(&self, dir: Dir, fresh: bool) -> io::Result<OpenDir> {
-        let device = dir.stat_self()?.device;
-        let file_system = self.file_system(&dir, device)?;
-        Ok(OpenDir::new(dir, file_system, fresh, &self.ask))
+        let stat = dir.stat_self()?;
+        let file_system = self.file_system(&dir, stat.device)?;
+        // Whoever may write where it is made may exchange it for another, but for none of this user's own making.
+        let born = (fresh && stat.uid == host::user_id()).then(Arc::default);
+        Ok(OpenDir { born, ..OpenDir::new(dir, file_system, fresh, &self.ask) })
     }
 
     fn file_system(&self, dir: &Dir, device: u64) -> io::Result<Arc<DestinationFileSystem>> {
@@ -541,38 +540,6 @@ impl Directories {
 
 fn sync_failure(error: io::Error) -> Failure {
     io_failure(Side::Destination, "sync the file system", &error)
-}
-
-/// Lets its owner write to a directory, if that is this user; the permissions that it had, if they were changed.
-///
-/// # Errors
-/// Those of the system.
-pub fn let_owner_write(dir: &Dir) -> io::Result<Option<Had>> {
-    let stat = dir.stat_self()?;
-    let user = host::user_id();
-    if user == 0 || stat.uid != user || stat.mode & OWNERS == OWNERS {
-        return Ok(None);
-    }
-    dir.set_own_mode(stat.mode | OWNERS)?;
-    Ok(Some((stat.mode, identity(&stat))))
-}
-
-/// Removes something of our own from a directory that may have its attributes already: it keeps them.
-///
-/// # Errors
-/// Those of the system.
-pub fn remove_unseen(dir: &Dir, name: &[u8]) -> io::Result<()> {
-    let before = dir.stat_self()?;
-    let mut removed = dir.unlink(name);
-    if removed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
-        && let Some((mode, _)) = let_owner_write(dir)?
-    {
-        removed = dir.unlink(name);
-        let _ = dir.set_own_mode(mode);
-    }
-    // Refused where the directory is somebody else's, who then sees that something happened there.
-    let _ = dir.set_own_times(before.mtime);
-    removed
 }
 
 /// Of a path, for a table that need not hold it.

@@ -45,7 +45,7 @@ impl Giving {
         getting: Getting<'_>,
         mode: u32,
         others: &OtherAttributes,
-        is_fresh: bool,
+        stands: GettingState,
     ) -> io::Result<GivenAttributes> {
         let Some(holder) = getting.holder() else {
             return Ok(GivenAttributes { mode_and_time: true, others: others.is_empty() });
@@ -53,7 +53,6 @@ impl Giving {
         let real = getting.stat()?;
         let (now, is_directory) = (facts_of(&shown(real, holder)), real.kind == Kind::Dir);
         let wanted = self.wanted(mode, others, &now, is_directory);
-        let stands = if is_fresh { GettingState::Fresh } else { GettingState::Whole };
         let (_, xattrs) = self.give_extended(getting, others, stands)?;
         // Its owner gets at what it holds.
         let owners = if is_directory { 0o700 } else { 0o600 };

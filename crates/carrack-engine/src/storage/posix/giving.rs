@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::OnceLock;
 
 use carrack_core::attributes::nfs4::{self, NFS4_ACL};
 use carrack_core::attributes::{AttributeKind, CopyFacts, ExtendedAttributes, Lacks, OtherAttributes};
@@ -90,13 +91,49 @@ pub fn facts_of(stat: &Stat) -> CopyFacts {
 
 /// What an item is that gets extended attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GettingState {
+pub enum GettingState {
     /// New: it has none.
     Fresh,
     /// It may have some. What it holds has come just now.
     Whole,
     /// It may have some. What it holds has not been looked at.
     Unread,
+}
+
+/// How an item came to be that is given all that it is to have.
+#[derive(Clone, Copy)]
+pub enum Beginning<'a> {
+    /// It was there, and has been written over in place.
+    Standing,
+    /// It is new.
+    New,
+    /// It is a new file of a directory in which all have the same to begin with.
+    NewIn(&'a Born),
+}
+
+/// What new files of a directory have to begin with, as the first one has shown. All others are believed to have the
+/// same: only where nobody but this process can change the directory.
+#[derive(Default)]
+pub struct Born(OnceLock<Option<BornWith>>);
+
+/// The owner and the group of a file that has no access control list.
+#[derive(Clone, Copy)]
+struct BornWith {
+    owner: u32,
+    group: u32,
+}
+
+impl Born {
+    /// What this new file has; `None` where each has to be asked.
+    fn with(&self, file: Getting<'_>) -> io::Result<Option<BornWith>> {
+        if let Some(known) = self.0.get() {
+            return Ok(*known);
+        }
+        let stat = file.stat()?;
+        let has_none = file.holder().is_some_and(|holder| matches!(holder.value(ACCESS), Ok(None)));
+        let found = has_none.then_some(BornWith { owner: stat.uid, group: stat.gid });
+        Ok(*self.0.get_or_init(|| found))
+    }
 }
 
 /// What a new item has been given.
@@ -114,12 +151,23 @@ impl Giving {
     /// # Errors
     /// Those of the system but refusals.
     pub fn give_owners(&self, getting: Getting<'_>, others: &OtherAttributes) -> io::Result<(bool, bool)> {
+        self.give_owners_to(getting, others, None)
+    }
+
+    fn give_owners_to(
+        &self,
+        getting: Getting<'_>,
+        others: &OtherAttributes,
+        born: Option<BornWith>,
+    ) -> io::Result<(bool, bool)> {
         let (owner, group) = self.owners(others);
         if self.fakes() || owner.is_none() && group.is_none() {
             return Ok((false, false));
         }
-        let now = getting.stat()?;
-        if owner.unwrap_or(now.uid) == now.uid && group.unwrap_or(now.gid) == now.gid {
+        let now =
+            born.map_or_else(|| getting.stat().map(|now| (now.uid, now.gid)), |born| Ok((born.owner, born.group)));
+        let now = now?;
+        if (owner.unwrap_or(now.0), group.unwrap_or(now.1)) == now {
             return Ok((owner.is_some(), group.is_some()));
         }
         let set = |owner, group| match getting.set_owner(owner, group) {
@@ -139,7 +187,7 @@ impl Giving {
 
     /// Gives something new all that it is to have but its time. The owner comes before the permissions, and takes bits
     /// of them away; the permissions and the access control list come last: until then nobody else has any. What was
-    /// there before, and is written in place, is not `is_fresh`.
+    /// there before, and is written in place, is not new.
     ///
     /// # Errors
     /// Those of the system but refusals, which it says.
@@ -148,17 +196,24 @@ impl Giving {
         getting: Getting<'_>,
         mode: u32,
         others: &OtherAttributes,
-        is_fresh: bool,
+        beginning: Beginning<'_>,
     ) -> io::Result<GivenAttributes> {
+        let stands = match beginning {
+            Beginning::Standing => GettingState::Whole,
+            Beginning::New | Beginning::NewIn(_) => GettingState::Fresh,
+        };
         if self.fakes() {
-            return self.give_faked(getting, mode, others, is_fresh);
+            return self.give_faked(getting, mode, others, stands);
         }
-        let (owner, group) = self.give_owners(getting, others)?;
-        let stands = if is_fresh { GettingState::Fresh } else { GettingState::Whole };
+        let born = match beginning {
+            Beginning::NewIn(born) if self.kept().acls || self.owners(others) != (None, None) => born.with(getting)?,
+            _ => None,
+        };
+        let (owner, group) = self.give_owners_to(getting, others, born)?;
         let (capabilities, xattrs) = self.give_extended(getting, others, stands)?;
         let special = mode & 0o7000 != 0 && self.gives_special_bits();
         let mode = if special { self.mode(mode, others, &facts_of(&getting.stat()?)) } else { mode & MODE_MASK };
-        let (has_mode, acl) = self.give_mode(getting, mode, others)?;
+        let (has_mode, acl) = self.give_mode_to(getting, mode, others, born)?;
         let is_given = |kind| match kind {
             AttributeKind::OWNER => owner,
             AttributeKind::GROUP => group,
@@ -177,7 +232,7 @@ impl Giving {
     /// Those of the system but refusals.
     pub fn give(&self, getting: Getting<'_>, mode: u32, others: &OtherAttributes, had: u32) -> io::Result<()> {
         if self.fakes() {
-            return self.give_faked(getting, mode, others, false).map(|_| ());
+            return self.give_faked(getting, mode, others, GettingState::Whole).map(|_| ());
         }
         let before = CopyFacts { mode: had, ..facts_of(&getting.stat()?) };
         let is_directory = matches!(getting, Getting::Directory(_));
@@ -265,6 +320,16 @@ impl Giving {
         mode: u32,
         others: &OtherAttributes,
     ) -> io::Result<(bool, bool)> {
+        self.give_mode_to(getting, mode, others, None)
+    }
+
+    fn give_mode_to(
+        &self,
+        getting: Getting<'_>,
+        mode: u32,
+        others: &OtherAttributes,
+        born: Option<BornWith>,
+    ) -> io::Result<(bool, bool)> {
         let Some(holder) = getting.holder().filter(|_| self.kept().acls) else {
             return Ok((if_it_can(getting.set_mode(mode))?, false));
         };
@@ -275,7 +340,7 @@ impl Giving {
             let has_mode = is_set && facts_of(&getting.stat()?).mode == mode;
             return Ok((has_mode || if_it_can(getting.set_mode(mode))?, false));
         };
-        let there = holder.value(ACCESS);
+        let there = born.map_or_else(|| holder.value(ACCESS), |_| Ok(None));
         let is_unsupported = there.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Unsupported);
         let is_nfs4 = others.has(AttributeKind::NFS4_ACL);
         if is_unsupported || is_nfs4 && holder.can_have(NFS4_ACL) {
@@ -393,7 +458,7 @@ fn shut(getting: Getting<'_>, mode: u32, gets_owner: bool) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use carrack_core::attributes::{Attribute, KeptAttributes};
+    use carrack_core::attributes::{AccessEntry, Attribute, KeptAttributes, Who};
 
     use super::*;
 
@@ -406,12 +471,32 @@ mod tests {
         let unknown = OtherAttributes::new(vec![Attribute::present(AttributeKind::ACL)]).unwrap();
         let asked = Giving::new(KeptAttributes { acls: true, ..KeptAttributes::NONE }, false);
         let mode = || dir::stat_file(&file).unwrap().mode & 0o7777;
-        asked.give_new(Getting::File(&file), 0o664, &unknown, true).unwrap();
+        asked.give_new(Getting::File(&file), 0o664, &unknown, Beginning::New).unwrap();
         assert_eq!(mode(), 0o600);
         file::set_mode(&file, 0o664).unwrap();
         asked.give(Getting::File(&file), 0o664, &unknown, 0o664).unwrap();
         assert_eq!(mode(), 0o600);
-        Giving::new(KeptAttributes::NONE, false).give_new(Getting::File(&file), 0o664, &unknown, true).unwrap();
+        Giving::new(KeptAttributes::NONE, false)
+            .give_new(Getting::File(&file), 0o664, &unknown, Beginning::New)
+            .unwrap();
         assert_eq!(mode(), 0o664, "nobody has asked for lists");
+    }
+
+    /// A directory hands its lists down: then each of its files is asked for what it has.
+    #[test]
+    fn first_file_of_a_directory_tells_of_all_but_where_it_has_a_list() {
+        let place = tempfile::tempdir().unwrap();
+        let (top, born) = (Dir::open_ambient(place.path()).unwrap(), Born::default());
+        let with = |born: &Born, name: &str| {
+            let file = File::create(place.path().join(name)).unwrap();
+            born.with(Getting::File(&file)).unwrap().map(|with| with.owner)
+        };
+        assert_eq!(with(&born, "a"), Some(host::user_id()));
+        let named = [(Who::Owner, 7), (Who::User(1), 7), (Who::Group, 7), (Who::Mask, 7), (Who::Others, 0)];
+        let named: Vec<_> = named.into_iter().map(|(who, may)| AccessEntry::new(who, may)).collect();
+        dir::set_extended_attribute(&top, DEFAULT, &to_kernel(&named)).unwrap();
+        assert_eq!(with(&born, "b"), Some(host::user_id()), "it is not asked again");
+        let listed = Born::default();
+        assert_eq!((with(&listed, "c"), with(&listed, "d")), (None, None));
     }
 }

@@ -243,7 +243,7 @@ impl<D: Destination> Destination for KeptLinks<D> {
         self.item(path).is_ok_and(|path| self.inner.is_link_to(&path, target))
     }
 
-    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
+    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<bool, Failure> {
         self.inner.list(&self.directory(directory)?, each)
     }
 

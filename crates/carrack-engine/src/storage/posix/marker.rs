@@ -28,8 +28,8 @@ use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
 use carrack_sys::{file, host};
 
 use self::found::forget;
-use super::directories::remove_unseen;
 use super::names::{PartKind, marker_name, new_tag, part_kind, tag_of};
+use super::own_directories::remove_unseen;
 use crate::storage::properties::MarkerRequest;
 use crate::sync::lock;
 

@@ -18,6 +18,7 @@ mod listed;
 mod locked;
 pub mod marker;
 pub(crate) mod names;
+mod own_directories;
 pub mod part;
 pub mod past_cache;
 pub mod place;

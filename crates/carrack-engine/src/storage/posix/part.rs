@@ -27,7 +27,7 @@ pub(super) use self::entry::{EntrySource, check_twin, may_replace, stat_entry};
 pub(super) use self::room::check_space;
 use super::directories::{Directories, Names};
 use super::extended::Holder;
-use super::giving::{Getting, GivenAttributes};
+use super::giving::{Beginning, Getting, GivenAttributes};
 use super::identity::Ground;
 use super::marker::SharedJournal;
 use super::names::PartNames;
@@ -41,15 +41,16 @@ use super::watch::Watch;
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
 use crate::storage::giving::Giving;
-use crate::storage::write::Closing;
+use crate::storage::write::{Closing, TIME_OF_MIXTURE};
 use crate::sync::lock;
 
 /// What a part file that is left bears: long ago, so that whoever writes to it gives it another, and even, for file
 /// systems that keep no odd seconds.
 const SEALED: dir::FileTime = dir::FileTime { seconds: 1_000_000_000, nanos: 0 };
 
-/// What a file bears while it is written in place: older than any, so that it is compared as different.
-pub(super) const MIXTURE: dir::FileTime = dir::FileTime { seconds: 0, nanos: 0 };
+/// [`TIME_OF_MIXTURE`] as the system takes it.
+pub(super) const MIXTURE: dir::FileTime =
+    dir::FileTime { seconds: TIME_OF_MIXTURE.seconds, nanos: TIME_OF_MIXTURE.nanos };
 
 /// What everything of one session that is being written shares.
 pub(super) struct Shared {
@@ -469,8 +470,9 @@ impl PartFile {
         let mtime = self.modified.get().copied().or(self.entry.source.mtime);
         let (giving, others) = (self.entry.shared.giving(), &self.entry.source.others);
         // What an earlier session left may have been given something.
-        let is_fresh = !self.entry.in_place && matches!(self.touched, Touched::Some(_));
-        finish_attributes(giving, &self.file, (self.mode, mtime), others, is_fresh).map_err(&fail)?;
+        let is_new = !self.entry.in_place && matches!(self.touched, Touched::Some(_));
+        let beginning = if is_new { Beginning::New } else { Beginning::Standing };
+        finish_attributes(giving, &self.file, (self.mode, mtime), others, beginning).map_err(&fail)?;
         if self.entry.shared.durability != Durability::None {
             self.sync()?;
             self.cache.synced(&self.file, 0, 0);
@@ -536,16 +538,16 @@ fn verify_stored(stored: &File, size: u64, expected: FileDigests) -> Result<(), 
     Err(failure(ErrorCode::DigestMismatch, Side::Destination, message))
 }
 
-/// Owner, permissions, times and what else is given, set last. What was written in place is not `is_fresh`.
+/// Owner, permissions, times and what else is given, set last.
 pub(super) fn finish_attributes(
     giving: &Giving,
     part: &File,
     (mode, mtime): (u32, Option<Time>),
     others: &OtherAttributes,
-    is_fresh: bool,
+    beginning: Beginning<'_>,
 ) -> io::Result<GivenAttributes> {
     // Always: a part file is made 0600, but for what the umask takes away.
-    let given = giving.give_new(Getting::File(part), mode, others, is_fresh)?;
+    let given = giving.give_new(Getting::File(part), mode, others, beginning)?;
     if others.access_time().is_some() {
         // It is read back later.
         file::keep_access_time(part);

@@ -184,7 +184,7 @@ impl Destination for Tree {
         Tree::is_link_to(self, path, target).unwrap_or(false)
     }
 
-    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
+    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<bool, Failure> {
         Tree::list(self, directory, each)
     }
 

@@ -31,6 +31,18 @@ pub struct Telling {
     names: AccountNames,
     /// A device whose file system has said that it keeps no extended attributes; no device's number to begin with.
     without: AtomicU64,
+    /// What stat has shown of the item before: the next one has mostly the same.
+    last: Mutex<(Shown, OtherAttributes)>,
+}
+
+/// All that is told by what stat shows, but for times.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Shown {
+    owner: Option<u32>,
+    group: Option<u32>,
+    special_bits: u32,
+    has_more_names: bool,
+    is_flagged: bool,
 }
 
 impl Default for Telling {
@@ -39,7 +51,7 @@ impl Default for Telling {
         // Root may give any group, and is in some by accident.
         groups.truncate(if user == 0 { 1 } else { groups.len() });
         let (told, names) = (AttributesTold::default(), AccountNames::default());
-        Self { user, groups, told, names, without: AtomicU64::new(u64::MAX) }
+        Self { user, groups, told, names, without: AtomicU64::new(u64::MAX), last: Mutex::default() }
     }
 }
 
@@ -65,6 +77,7 @@ impl Telling {
     /// Tells so from now on.
     pub fn tell_attributes(&mut self, told: AttributesTold) {
         self.told = told;
+        self.last = Mutex::default();
     }
 
     /// Whether what is written down beside items counts as what they are.
@@ -117,29 +130,49 @@ impl Telling {
 
     /// What stat shows.
     pub fn of_stat(&self, stat: &Stat) -> OtherAttributes {
-        let mut list = Vec::new();
         // A program is given its bits with its owner alone.
-        let KeptAttributes { owner, group, special_bits, .. } = self.told.kept;
+        let KeptAttributes { owner, group, special_bits, hard_links, access_times, .. } = self.told.kept;
         let is_program = special_bits && stat.mode & 0o6000 != 0;
-        if owner || is_program || stat.uid != self.user {
-            list.push(self.owner(stat.uid));
+        let shown = Shown {
+            owner: (owner || is_program || stat.uid != self.user).then_some(stat.uid),
+            group: (group || is_program || !self.groups.contains(&stat.gid)).then_some(stat.gid),
+            special_bits: if stat.kind == Kind::Symlink { 0 } else { stat.mode & 0o7000 },
+            has_more_names: stat.kind == Kind::File && stat.links > 1 && !hard_links,
+            is_flagged: stat.is_flagged,
+        };
+        if access_times && stat.kind != Kind::Dir {
+            return self.of_shown(shown, Some(Attribute::access_time(time_of(stat.atime))));
         }
-        if group || is_program || !self.groups.contains(&stat.gid) {
-            list.push(self.group(stat.gid));
+        // Nothing to share.
+        if shown == Shown::default() {
+            return OtherAttributes::default();
         }
-        if stat.kind != Kind::Symlink && stat.mode & 0o7000 != 0 {
-            list.push(Attribute::special_bits(stat.mode));
+        if let (last, told) = &*lock(&self.last)
+            && *last == shown
+        {
+            return told.clone();
         }
-        if stat.kind == Kind::File && stat.links > 1 && !self.told.kept.hard_links {
-            list.push(Attribute::present(AttributeKind::HARD_LINK));
+        // Not under the lock: a directory service may be slow. What it cannot tell is asked for again.
+        let told = self.of_shown(shown, None);
+        let is_nameless = |one: &Attribute| one.as_account().is_some_and(|(id, name)| id != 0 && name.is_empty());
+        if !self.told.names || !told.iter().any(is_nameless) {
+            *lock(&self.last) = (shown, told.clone());
         }
-        if self.told.kept.access_times && stat.kind != Kind::Dir {
-            list.push(Attribute::access_time(time_of(stat.atime)));
-        }
-        if stat.is_flagged {
-            list.push(Attribute::present(AttributeKind::INODE_FLAGS));
-        }
-        checked(list)
+        told
+    }
+
+    fn of_shown(&self, shown: Shown, access_time: Option<Attribute>) -> OtherAttributes {
+        let special_bits = (shown.special_bits != 0).then(|| Attribute::special_bits(shown.special_bits));
+        let present = |is: bool, kind| is.then(|| Attribute::present(kind));
+        let list = [
+            shown.owner.map(|owner| self.owner(owner)),
+            shown.group.map(|group| self.group(group)),
+            special_bits,
+            present(shown.has_more_names, AttributeKind::HARD_LINK),
+            access_time,
+            present(shown.is_flagged, AttributeKind::INODE_FLAGS),
+        ];
+        checked(list.into_iter().flatten().collect())
     }
 
     /// What stat shows, and the extended attributes of an item; of a link it has none that are told.

@@ -37,11 +37,12 @@ use carrack_sys::dir::{Dir, Kind, Stat};
 use carrack_sys::file;
 
 use super::descriptors::patiently;
-use super::directories::{AskShown, Clean, Directories, OpenDir, let_owner_write};
+use super::directories::{AskShown, Clean, Directories, OpenDir};
 use super::giving::Getting;
 use super::identity::Ground;
 use super::marker::Journal;
 use super::names::{FileSystemTraits, PartName, PartNames, check_is_no_marker, check_names_change, new_tag};
+use super::own_directories::let_owner_write;
 use super::part::{EntrySource, PartEntry, PartFile, Shared, Touched, check_twin, may_replace, stat_entry};
 use super::past_cache::WriteBehind;
 use super::refusal::why_not_made;
@@ -439,22 +440,22 @@ impl Tree {
             return Ok(None);
         }
         let path = Arc::from(small.path);
-        let entered = self.shared.watch.enter("write", &path);
+        let _entered = self.shared.watch.enter("write", &path);
         let (parent, name) = split_name(small.path);
         let folds = self.folds(parent)?;
         let part = self.names.small(parent, name, folds);
-        let (part_file, file_system) = self.shared.directories.within(parent, "create the part file", |directory| {
-            let make = |name: &[u8]| patiently(|| directory.dir.create_new(name));
-            PartNames::make(&directory.dir, &part, make)
-                .map(|file| (file, Arc::clone(&directory.file_system)))
-                .map_err(|error| why_not_made(&directory.dir, error))
-        })?;
+        let (part_file, file_system, born) =
+            self.shared.directories.within(parent, "create the part file", |directory| {
+                let make = |name: &[u8]| patiently(|| directory.dir.create_new(name));
+                let file = PartNames::make(&directory.dir, &part, make)
+                    .map_err(|error| why_not_made(&directory.dir, error))?;
+                Ok((file, Arc::clone(&directory.file_system), directory.born.clone()))
+            })?;
         let mode = Some(small.attributes.mode & MODE_MASK);
         let (mtime, others) = (small.attributes.mtime, small.attributes.others.clone());
         let source = EntrySource { kind: ItemKind::File, size, mtime, mode, others, fingerprint: small.fingerprint };
         let made = Some((part_file, self.entry(small.path, part, source, existing)));
-        drop(entered);
-        Ok(Some(GrowingFile { made, file_system, folds, path, end: 0, failed: None }))
+        Ok(Some(GrowingFile { made, file_system, born, folds, path, end: 0, failed: None }))
     }
 
     /// Makes a symbolic link under a hidden name; `None` when what is there is to be kept.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use carrack_core::attributes::{AttributeKind, Attributes, OtherAttributes, Time};
+use carrack_core::attributes::{AttributeKind, Attributes, Time};
 use carrack_core::digest::BlockDigest;
 use carrack_core::ids::BundleId;
 use carrack_core::limits;
@@ -14,7 +14,6 @@ use carrack_core::timeline::Work;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::receiver::BlockStart;
 use carrack_core::wire::ProtocolError;
-use carrack_core::wire::attributes;
 use carrack_core::wire::frame::{
     self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, FINGERPRINT_BYTES, TRAILER_BYTES, Trailer,
 };
@@ -78,8 +77,7 @@ impl ReceiveStream<'_> {
         // Checked before it reaches any call: a name such as `..` or one that begins with a slash would lead out.
         frame::check_entry_path(path)?;
         self.run.expected.check(path)?;
-        let others = if block.is_empty() { OtherAttributes::default() } else { attributes::decode(block)? };
-        let others = self.run.owners.here(others);
+        let others = self.run.owners.told(block, &mut self.last_others)?;
         let attributes = Attributes { mode: entry.mode, mtime: self.run.time_to_set(Some(entry.mtime)), others };
         let fingerprint = fingerprint.try_into().ok();
         let digests = FileDigests::default();

@@ -21,7 +21,7 @@ use super::referring::{PendingAnswer, ReferredAs, ReferredItem, state_of};
 use super::renaming::{NextOld, OldName, TakenName};
 use super::sweep::SourceNow;
 use crate::storage::posix::references::FoundReference;
-use crate::storage::write::StandingItem;
+use crate::storage::write::{StandingItem, TIME_OF_MIXTURE};
 use crate::sync::lock;
 use crate::transfer::content_readers;
 
@@ -197,7 +197,7 @@ impl ReceiveRun {
                     Judgment::Differs(ItemDifference::default())
                 }
                 // Whatever is compared, and whatever may stay.
-                (_, Some(there)) if there.is_mixture => {
+                (_, Some(there)) if there.is_mixture || self.has_time_of_mixture(item, there) => {
                     Judgment::Differs(ItemDifference { time: true, ..ItemDifference::default() })
                 }
                 (judged, _) => judged,
@@ -266,6 +266,13 @@ impl ReceiveRun {
         Judgment::Undecided
     }
 
+    /// Whether a file has the time that one has while it is written in place, and its source has another: the marker that
+    /// names it may be gone, or be another run's.
+    fn has_time_of_mixture(&self, item: &AskedItem, there: &StandingItem) -> bool {
+        let is_mixture = there.state.kind == ItemKind::File && there.state.mtime == Some(TIME_OF_MIXTURE);
+        is_mixture && self.properties.times.is_some() && item.mtime.is_some_and(|mtime| mtime > TIME_OF_MIXTURE)
+    }
+
     /// Whether only the destination may have a file, under another name.
     fn may_be_renamed(&self, item: &AskedItem) -> bool {
         let renaming = self.renaming.as_ref().filter(|_| item.kind == ItemKind::File);
@@ -306,7 +313,9 @@ impl ReceiveRun {
             let asked = match next {
                 ReadNext::Of(asked) => asked,
                 ReadNext::Ahead(old) => {
-                    self.read_old(old, false);
+                    if self.renaming.as_ref().is_some_and(|renaming| renaming.begins(old)) {
+                        self.read_old(old, false);
+                    }
                     continue;
                 }
                 ReadNext::Chunks(asked) => {

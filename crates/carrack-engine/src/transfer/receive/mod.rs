@@ -49,7 +49,7 @@ use self::bundle::WaitingItem;
 use self::changes::{BundledChanges, Changes};
 use self::comparing::{Contents, UserAnswer};
 pub use self::owners::MappedAccounts;
-use self::owners::Owners;
+use self::owners::{LastTold, Owners};
 use self::referring::Referring;
 use self::renaming::Renaming;
 use self::sharing::Sharing;
@@ -348,13 +348,18 @@ impl ReceiveRun {
             }
             // Only where nobody looks at the bytes they can go from the socket to the file inside the kernel.
             let pipe = if run.driver.options.digests.any() || !input.is_clear() { None } else { Pipe::new().ok() };
-            let mut stream = ReceiveStream { run, number, input, scratch: Vec::new(), pipe };
+            let mut stream =
+                ReceiveStream { run, number, input, scratch: Vec::new(), pipe, last_others: LastTold::default() };
             let ended = stream.work();
             run.driver.tell(|machine| {
                 machine.handle_stream_closed(Instant::now(), number);
                 match ended {
                     Ok(()) => {}
                     Err(StreamError::Protocol(error)) => machine.fail(protocol_failure(Side::Source, &error)),
+                    // The sender has another socket, which stays as it is: it would wait for ever.
+                    Err(StreamError::Connection(error)) if number == StreamId::TUNNEL => {
+                        machine.fail(stream_failure(number, &error));
+                    }
                     // The sender sees it too, and sends what was lost on another stream.
                     Err(StreamError::Connection(error)) if error.kind() == io::ErrorKind::InvalidData => {
                         let why = stream_failure(number, &error);

@@ -5,10 +5,11 @@ use std::io;
 use std::sync::Mutex;
 
 use carrack_core::accounts::{AccountMap, AccountMaps, AccountRule, AccountTarget};
-use carrack_core::attributes::{AttributeKind, KeptAttributes, OtherAttributes};
+use carrack_core::attributes::{Attribute, AttributeKind, KeptAttributes, OtherAttributes};
 use carrack_core::limits::ACCOUNT_NAME_BYTES;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::wire::peer::{AskedItem, DirectoryAttributes};
+use carrack_core::wire::{ProtocolError, attributes};
 use carrack_sys::accounts;
 
 use super::ReceiveRun;
@@ -62,6 +63,13 @@ impl MappedAccounts {
     }
 }
 
+/// The attributes of the item before, as they came and with this host's numbers.
+#[derive(Default)]
+pub(super) struct LastTold {
+    block: Vec<u8>,
+    others: OtherAttributes,
+}
+
 /// Finds users and groups by the names that the source's host has for them. 0 is 0 at every host, and no name leads to
 /// it; a name that this host does not know stands for its number. Where the host cannot tell, it is nobody's.
 pub(super) struct Owners {
@@ -75,6 +83,28 @@ impl Owners {
     /// Of which these are kept, and some become others.
     pub fn new(kept: KeptAttributes, mapped: MappedAccounts) -> Self {
         Self { kept, mapped, users: Mutex::default(), groups: Mutex::default() }
+    }
+
+    /// Attributes as they have come, with this host's numbers. Mostly they are those of the item before.
+    ///
+    /// # Errors
+    /// As [`attributes::decode`].
+    pub fn told(&self, block: &[u8], last: &mut LastTold) -> Result<OtherAttributes, ProtocolError> {
+        if block.is_empty() {
+            return Ok(OtherAttributes::default());
+        }
+        if last.block == block {
+            return Ok(last.others.clone());
+        }
+        let others = self.here(attributes::decode(block)?);
+        // What the host could not tell is asked for again.
+        let is_nobodys = |one: &Attribute| one.as_account().is_some_and(|(id, _)| id == OtherAttributes::NO_NUMBER);
+        if !others.has(AttributeKind::ACL) && !others.iter().any(is_nobodys) {
+            last.block.clear();
+            last.block.extend_from_slice(block);
+            last.others = others.clone();
+        }
+        Ok(others)
     }
 
     /// The same attributes, with this host's numbers.

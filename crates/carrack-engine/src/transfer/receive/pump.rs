@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::TrySendError;
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Attributes;
@@ -35,13 +36,41 @@ struct ReceivePump<'a> {
     workers: &'a Workers,
     /// Offers that wait for a descriptor.
     offers: VecDeque<Offer>,
+    /// Commits that the thread of the commits has no room for yet.
+    behind: VecDeque<Commit>,
+}
+
+impl ReceivePump<'_> {
+    /// Has something committed in its turn. Waits when many files wait for that: what is written must not run ahead of
+    /// what is synced without bound. Behind the deletion nothing waits: the deletion asks questions that only the pump
+    /// sends, and of directories there may be any number.
+    fn commit_later(&mut self, commit: Commit) {
+        self.run.commits_waiting.fetch_add(1, Ordering::Relaxed);
+        if self.behind.is_empty() && !matches!(commit, Commit::Directories(_) | Commit::Sync) {
+            // The other side leaves only after this one.
+            let _ = self.workers.commits.send(commit);
+            return;
+        }
+        self.behind.push_back(commit);
+        self.hand_in();
+    }
+
+    /// Hands in what there is room for.
+    fn hand_in(&mut self) {
+        while let Some(commit) = self.behind.pop_front() {
+            if let Err(TrySendError::Full(commit)) = self.workers.commits.try_send(commit) {
+                return self.behind.push_front(commit);
+            }
+        }
+    }
 }
 
 impl Pump<Receiver> for ReceivePump<'_> {
     fn prepare(&mut self) {
         // Each time round, because any action may have closed a part file and made room.
         self.run.open_waiting(&mut self.offers);
-        self.run.take_made().into_iter().for_each(|made| self.run.commit_later(Commit::Referred(made), self.workers));
+        self.hand_in();
+        self.run.take_made().into_iter().for_each(|made| self.commit_later(Commit::Referred(made)));
         self.run.tell_stalled();
         let patience = self.run.driver.tuning.progress_interval;
         self.run.changes.iter().for_each(|changes| changes.tell_due(patience));
@@ -52,14 +81,16 @@ impl Pump<Receiver> for ReceivePump<'_> {
     }
 
     fn carry_out(&mut self, action: ReceiverAction) {
-        self.run.carry_out(action, &mut self.offers, self.workers);
+        if let Some(commit) = self.run.carry_out(action, &mut self.offers, self.workers) {
+            self.commit_later(commit);
+        }
     }
 }
 
 impl ReceiveRun {
     /// Pumps, cleans up, and tells the command how the transfer ended.
     pub(super) fn pump(self: &Arc<Self>, workers: Workers) {
-        let mut pump = ReceivePump { run: self, workers: &workers, offers: VecDeque::new() };
+        let mut pump = ReceivePump { run: self, workers: &workers, offers: VecDeque::new(), behind: VecDeque::new() };
         let outcome = self.driver.pump_to_the_end(&mut pump);
         let is_told = Cell::new(false);
         let ended = contain(Side::Destination, "the end of the transfer", || self.end(&outcome, workers, &is_told));
@@ -126,8 +157,9 @@ impl ReceiveRun {
         self.changes.iter().for_each(|changes| changes.offered_ended(item, published));
     }
 
-    pub(super) fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, workers: &Workers) {
-        let commit = match action {
+    /// Does what the receiver has decided, or says what is to be committed.
+    fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, workers: &Workers) -> Option<Commit> {
+        match action {
             ReceiverAction::Send(message) => {
                 // A control connection that is gone ends the whole session; its reader notices. What cannot be said
                 // at all would be waited for.
@@ -136,11 +168,10 @@ impl ReceiveRun {
                 {
                     self.driver.cancel(failure(ErrorCode::Internal, Side::Destination, error.to_string()));
                 }
-                return;
             }
             ReceiverAction::Open(mut offer) => {
                 offer.attributes.others = self.owners.here(offer.attributes.others);
-                return offers.push_back(offer);
+                offers.push_back(offer);
             }
             ReceiverAction::Discard(item) => {
                 self.offer_ended(item, None);
@@ -148,42 +179,29 @@ impl ReceiveRun {
                 if let Some(part) = lock(&self.parts).remove(&item) {
                     part.remove();
                 }
-                return;
             }
-            ReceiverAction::CloseStream(number) => {
-                self.driver.abort(number);
-                return;
-            }
+            ReceiverAction::CloseStream(number) => self.driver.abort(number),
             // The other sides leave only after this one.
             ReceiverAction::Checkpoint { item, blocks } => {
                 let _ = workers.checkpoints.send(Checkpoint { item, blocks });
-                return;
             }
             ReceiverAction::Look { bundle, items } => {
                 let _ = workers.looks.send(Look { bundle, items });
-                return;
             }
             ReceiverAction::Compare { number, question } => {
                 let _ = workers.questions.send(ReceivedQuestion { number, question });
-                return;
             }
-            ReceiverAction::CompareContent { asked, digest } => return self.content_told(asked, digest),
-            ReceiverAction::Delete { failed } => Commit::Delete { failed },
+            ReceiverAction::CompareContent { asked, digest } => self.content_told(asked, digest),
+            ReceiverAction::Delete { failed } => return Some(Commit::Delete { failed }),
             ReceiverAction::Publish { item, digests, size, modified } => {
                 let modified = self.time_to_set(modified);
-                Commit::Publish { item, digests, size, modified }
+                return Some(Commit::Publish { item, digests, size, modified });
             }
-            ReceiverAction::Commit(bundle) => Commit::Bundle(bundle),
-            ReceiverAction::ApplyDirectories(list) => Commit::Directories(list),
-            ReceiverAction::Sync => Commit::Sync,
-        };
-        self.commit_later(commit, workers);
-    }
-
-    fn commit_later(&self, commit: Commit, workers: &Workers) {
-        // Waits when many commits wait: what is written must not run ahead of what is synced without bound.
-        self.commits_waiting.fetch_add(1, Ordering::Relaxed);
-        let _ = workers.commits.send(commit);
+            ReceiverAction::Commit(bundle) => return Some(Commit::Bundle(bundle)),
+            ReceiverAction::ApplyDirectories(list) => return Some(Commit::Directories(list)),
+            ReceiverAction::Sync => return Some(Commit::Sync),
+        }
+        None
     }
 
     /// Leaves nothing behind but what has its name and what the next session can use, and tells the command how the

@@ -171,11 +171,18 @@ impl Renaming {
         files.alike.get(&key).is_some_and(|alike| !self.by_samples() || alike.count == 1)
     }
 
-    /// What is worth reading before the source has told what its file holds: what has the same last name.
+    /// What is worth reading before the source has told what its file holds: what has the same last name. Whoever comes
+    /// to read it asks [`Self::begins`] first: nobody waits for what is only queued.
     pub(super) fn ahead(&self, item: &AskedItem) -> Option<OldName> {
-        let files = &mut *lock(&self.files);
+        let files = &*lock(&self.files);
         let number = files.by_name.get(&(item.size, short_digest(split_name(&item.path).1))).copied()?;
-        files.begin(number).then_some(OldName(number))
+        let is_unread = |file: &&OldFile| file.state == OldState::Free && !file.is_begun;
+        files.files.get(number as usize).filter(is_unread).map(|_| OldName(number))
+    }
+
+    /// Whether it has yet to be read; the caller does so then.
+    pub(super) fn begins(&self, old: OldName) -> bool {
+        lock(&self.files).begin(old.0)
     }
 
     /// Which of them a file is, of which the source has told the digest; it is taken then. Waits while others read what
@@ -361,6 +368,7 @@ mod tests {
         );
         // That with the same last name comes first, and is read ahead by one alone.
         let ahead = renaming.ahead(&item("d/b", 5)).unwrap();
+        assert!(renaming.ahead(&item("e/b", 5)).is_some() && renaming.begins(ahead) && !renaming.begins(ahead));
         assert_eq!((renaming.path(ahead), renaming.ahead(&item("e/b", 5))), (b"b".to_vec(), None));
         renaming.has_read(ahead, Some((found(), [1; 32])));
         let firsts = [told(&renaming, &item("1", 5), 1, &held), told(&renaming, &item("2", 5), 1, &held)];
@@ -407,12 +415,23 @@ mod tests {
         assert!(!renaming.may_be(&AskedItem { mtime: None, ..item("new", 6) }));
     }
 
+    /// What is only to be read some time is read by whoever needs it first.
+    #[test]
+    fn nobody_waits_for_what_nobody_reads() {
+        let renaming = Renaming::new(Renames::Content);
+        renaming.note(b"a", 5, None);
+        let ahead = renaming.ahead(&item("a", 5)).unwrap();
+        assert_eq!(told(&renaming, &item("new", 5), 1, &|_| Some(1)), Some(b"a".to_vec()));
+        assert!(!renaming.begins(ahead));
+    }
+
     /// Who needs what another is reading waits for it, and not longer than the transfer lasts.
     #[test]
     fn what_another_reads_is_waited_for() {
         let renaming = Renaming::new(Renames::Content);
         renaming.note(b"a", 5, None);
         let ahead = renaming.ahead(&item("a", 5)).unwrap();
+        assert!(renaming.begins(ahead));
         assert!(matches!(renaming.next(&item("new", 5), [1; 32], &|| true), NextOld::None), "all is over");
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| told(&renaming, &item("new", 5), 1, &|_| None));

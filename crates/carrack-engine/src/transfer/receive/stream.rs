@@ -14,6 +14,7 @@ use carrack_core::wire::frame::{HEADER_BYTES, Header, TRAILER_BYTES, Trailer};
 use carrack_sys::bulk::Pipe;
 
 use super::ReceiveRun;
+use super::owners::LastTold;
 use crate::data::hasher::BlockHasher;
 use crate::data::stream::InStream;
 use crate::error::failure;
@@ -51,6 +52,7 @@ pub(super) struct ReceiveStream<'a> {
     pub(super) scratch: Vec<u8>,
     /// From the socket to files inside the kernel, where nobody looks at the bytes.
     pub(super) pipe: Option<Pipe>,
+    pub(super) last_others: LastTold,
 }
 
 impl ReceiveStream<'_> {

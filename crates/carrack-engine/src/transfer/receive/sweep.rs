@@ -112,6 +112,10 @@ struct ToldNames {
 }
 
 impl ToldNames {
+    fn is_empty(&self) -> bool {
+        self.digests.is_empty() && self.whole.is_empty()
+    }
+
     /// All of them have been told.
     fn close(&mut self) {
         self.digests.sort_unstable();
@@ -176,7 +180,6 @@ impl Sweep {
         let counts = self.counts_names();
         let mut paths = paths.map(|(path, new)| (split_name(path), new && counts)).peekable();
         while let Some(((directory, name), new)) = paths.next() {
-            state.has_names = true;
             if state.told.contains(&short_digest(directory)) {
                 while paths.next_if(|((other, _), _)| *other == directory).is_some() {}
                 continue;
@@ -213,6 +216,8 @@ impl Sweep {
             let state = &mut *lock(&self.state);
             for (directory, complete) in directories {
                 let names = state.names.remove(directory).unwrap_or_default();
+                // Of what it holds, not its own name in the directory above: that is told even where it holds nothing.
+                state.has_names |= !names.is_empty();
                 if self.may.names_first {
                     state.told.insert(short_digest(directory));
                 }
@@ -512,12 +517,12 @@ impl Finding<'_> {
 
     fn all_in(&mut self, directory: &[u8]) -> Result<bool, Failure> {
         let mut names = Vec::new();
-        self.destination.list(directory, &mut |name| {
+        // Where something of Carrack's own stays, its directory does.
+        let mut goes = self.destination.list(directory, &mut |name| {
             names.push(name.to_vec());
             true
         })?;
         enter(self.destination, &mut self.scope, directory)?;
-        let mut goes = true;
         for name in names {
             goes &= self.one(&join(directory, &name), true)?;
         }

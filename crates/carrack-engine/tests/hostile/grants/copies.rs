@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use carrack_core::credential::{Credential, Token};
+use carrack_core::filter::{Filters, RuleForm};
 use carrack_core::grant::{Ceilings, Claims, GrantKey, Right, Rights};
 use carrack_core::location::{Location, NodeAddress, SyntheticKind};
 use carrack_core::report::{ErrorCode, Event, Failure, Reason, Report};
@@ -254,6 +255,31 @@ fn copy_goes_on_when_its_node_is_shown_a_later_grant_that_says_the_same() {
     });
     assert_eq!(why.reason, Some(Reason::GrantExpired));
     assert!(now() - expires <= SOON.as_secs());
+}
+
+/// What is counted is what is told without a ceiling: rules of files in directories hold in both.
+#[test]
+fn ceiling_leaves_nothing_out_that_the_rules_of_a_directory_include() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let source = served.root.path().join("foo/ruled");
+    fs::create_dir_all(&source).unwrap();
+    for (name, content) in [(".rules", "+ *.keep\n"), ("1.keep", "x"), ("2.keep", "x"), ("other", "x")] {
+        fs::write(source.join(name), content).unwrap();
+    }
+    let copy = |grant: &str| {
+        let to = directory();
+        let mut filters = Filters::new(false);
+        filters.add(RuleForm::Rule, b": .rules").unwrap();
+        filters.add(RuleForm::Exclude, b"*.keep").unwrap();
+        let options = CopyOptions { filters, ..copy_options(grant, None) };
+        let (sources, destination) = (vec![served.at("/foo/ruled/")], local(&to.path().join("to")));
+        let report = Copy::start(CopyRequest { sources, destination, options }, &Context::default()).wait();
+        assert_eq!(report.error, None, "{report:?}");
+        fs::read_dir(to.path().join("to")).unwrap().count()
+    };
+    let ceilings = Ceilings { bytes: Some(1 << 20), ..Ceilings::default() };
+    assert_eq!((copy(&shown(&claims())), copy(&shown(&limited(ceilings)))), (4, 4));
 }
 
 /// A grant of the host is for a directory outside of the node's root; the node's own token makes none.

@@ -75,6 +75,14 @@ impl Store for Walked {
 struct WalkedSource(Box<dyn Source>);
 
 impl Source for WalkedSource {
+    fn walks_in_order(&self) -> bool {
+        false
+    }
+
+    fn filters(&self) -> bool {
+        false
+    }
+
     fn is_directory(&self) -> bool {
         self.0.is_directory()
     }

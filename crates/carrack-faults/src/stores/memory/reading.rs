@@ -63,6 +63,14 @@ impl MemorySource {
 }
 
 impl Source for MemorySource {
+    fn walks_in_order(&self) -> bool {
+        false
+    }
+
+    fn filters(&self) -> bool {
+        false
+    }
+
     fn is_directory(&self) -> bool {
         self.is_directory
     }

@@ -327,15 +327,14 @@ impl Destination for MemoryDestination {
         node.map(|node| std::mem::replace(&mut node.attributes, kept.clone()) != kept).ok_or_else(absent)
     }
 
-    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
+    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<bool, Failure> {
         let top = self.0.full(directory);
         let names: Vec<Vec<u8>> = {
             let state = self.0.store.lock();
             let inside = state.nodes.keys().map(|path| split_name(path)).filter(|(parent, _)| *parent == top);
             inside.map(|(_, name)| name.to_vec()).collect()
         };
-        names.iter().try_for_each(|name| each(name).then_some(()));
-        Ok(())
+        Ok(names.iter().all(|name| each(name)))
     }
 
     fn delete(&self, path: &[u8], kind: ItemKind) -> Result<(), Failure> {

@@ -5,15 +5,15 @@ use std::time::Duration;
 use crate::api::problem::{ApiError, Done};
 use crate::api::{Api, grants};
 use crate::clock::Moment;
-use crate::files::Key;
+use crate::files::{Key, LENT};
 use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may};
 use crate::ledger::EndpointRow;
 use crate::model::{Endpoint, Verb};
 use crate::worker::EndOrder;
 use crate::worker::files::FilesOrder;
 
-/// How long a worker's grant holds. A worker lives shorter, as long as its caller does not use it for a whole day.
-const GRANTED: Duration = Duration::from_secs(86_400);
+/// How long a worker's grant holds.
+const GRANTED: Duration = Duration::from_secs(2 * LENT.as_secs());
 
 /// What a caller may do with the files of an endpoint, and where.
 pub fn key(caller: &Caller, endpoint: &Endpoint) -> Key {

@@ -3,6 +3,7 @@
 use carrack_service::client::Call;
 use carrack_service::clock::Moment;
 use carrack_service::model::{Task, TaskAct, TaskActed, TaskActs, TaskClone, TaskLeftovers, TaskRetry, TaskUpdate};
+use carrack_sys::signal::stop_requested;
 use clap::Command;
 
 use super::super::reach::JSON;
@@ -109,7 +110,7 @@ fn ended(service: &Service, id: &str) -> Result<Option<Task>, CommandError> {
 /// Waits for the end of a task that was cancelled, removes what it has left, and answers with the exit code.
 fn remove_leftovers(service: &Service, json: bool, out: &mut Lines, id: &str) -> Result<u8, CommandError> {
     if wait::for_end_of(service, id)?.is_none() {
-        return Ok(exit::INTERRUPTED);
+        return Ok(exit::of_stop(stop_requested()));
     }
     let removed: TaskLeftovers = service.call(&Call::delete(path_of(id, "/leftovers")))?;
     if json {

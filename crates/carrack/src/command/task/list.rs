@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 
 use carrack_service::client::with_query;
 use carrack_service::model::{Event, ITEM_CSV_HEADINGS, ItemState, Task, TaskItem, TaskLeftovers, TaskState};
+use carrack_sys::signal::stop_requested;
 use clap::{ArgAction, Command};
 
 use super::super::reach::JSON;
@@ -193,7 +194,7 @@ pub fn events(flags: &Flags) -> Result<u8, CommandError> {
     let mut out = Lines::stdout(json || flags.has(&FOLLOW));
     if flags.has(&FOLLOW) {
         let mut events = service.events(since, of.as_deref());
-        while carrack_sys::signal::stop_requested().is_none() {
+        while stop_requested().is_none() {
             // Short, so that Ctrl-C ends it.
             let next = events.next_within(std::time::Duration::from_millis(300));
             if let Some(event) = next.map_err(|error| service.error(error))? {
@@ -202,7 +203,7 @@ pub fn events(flags: &Flags) -> Result<u8, CommandError> {
             }
         }
         out.finish()?;
-        return Ok(exit::INTERRUPTED);
+        return Ok(exit::of_stop(stop_requested()));
     }
     let since = since.to_string();
     let mut path = with_query("/events", &[("since", &since)]);

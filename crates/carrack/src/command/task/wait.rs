@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_service::client::Events;
 use carrack_service::model::{DIFFERENCES, Task, TaskState};
+use carrack_sys::signal::stop_requested;
 use clap::Command;
 
 use super::super::reach::JSON;
@@ -42,7 +43,8 @@ pub fn commands() -> [Command; 2] {
         .arg(TIMEOUT.arg())
         .after_help(
             "Exit codes: 0 SUCCEEDED, 1 FAILED, 20 CANCELLED (or Ctrl-C), 23 PARTIAL, 27 PARTIAL of a check that has\n\
-             found differences, 30 the timeout. Of several tasks the worst: 1 before 20, 20 before 23, 23 before 27.",
+             found differences, 30 the timeout, 75 told to end (SIGTERM, SIGHUP): the tasks go on. Of several tasks\n\
+             the worst: 1 before 20, 20 before 23, 23 before 27.",
         );
     let watch = Command::new("watch")
         .about("Show how far a task is, and what happens, until it ends; exit as wait does")
@@ -72,7 +74,7 @@ pub fn until_ended(
     for id in ids {
         let ended = wait_for(service, id, deadline, LOOK, &mut |_| Ok(()))?;
         let Some(task) = ended else {
-            return Ok(exit::INTERRUPTED);
+            return Ok(exit::of_stop(stop_requested()));
         };
         if json {
             out.json(&told::object("task", &task));
@@ -93,7 +95,7 @@ pub fn until_ended(
 pub fn until_planned(service: &Service, id: &str, timeout: Option<Duration>, json: bool) -> Result<u8, CommandError> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let Some(task) = wait_for(service, id, deadline, LOOK, &mut |_| Ok(()))? else {
-        return Ok(exit::INTERRUPTED);
+        return Ok(exit::of_stop(stop_requested()));
     };
     let mut out = Lines::stdout(json);
     if json {
@@ -197,7 +199,7 @@ fn wait_for(
         patience = longest.min(patience * 5 / 4);
         loop {
             let now = Instant::now();
-            if carrack_sys::signal::stop_requested().is_some() {
+            if stop_requested().is_some() {
                 return Ok(None);
             }
             if deadline.is_some_and(|deadline| now >= deadline) {
@@ -241,7 +243,7 @@ pub fn watch(flags: &Flags) -> Result<u8, CommandError> {
         say("");
     }
     out.finish()?;
-    let Some(task) = ended else { return Ok(exit::INTERRUPTED) };
+    let Some(task) = ended else { return Ok(exit::of_stop(stop_requested())) };
     if !json {
         tell_why(&task);
     }

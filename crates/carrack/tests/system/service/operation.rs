@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::support::node::Node;
 use crate::support::process::signal;
-use crate::support::running::InTime;
+use crate::support::running::{InTime, Running};
 use crate::support::service::{Service, add_endpoints, object};
 use crate::support::{Sandbox, wait_until};
 
@@ -398,4 +398,27 @@ fn drained_endpoint_begins_nothing_and_says_why_until_that_ends() {
     sandbox.ok(["endpoint", "edit", "archive", "--undrain"]);
     sandbox.ok(["task", "wait", &waits, "--timeout", "60s"]);
     assert!(sandbox.path("archive/small").exists());
+}
+
+/// A command that waits says that it was told to end, and not that its task was cancelled: the task goes on.
+#[test]
+fn wait_that_a_signal_ends_is_no_cancelled_task() {
+    let sandbox = Sandbox::new();
+    let _service = Service::start(&sandbox, &[]);
+    let submitted = sandbox.ok(["task", "submit", "random:1T", "null:", "--bwlimit=1MB"]);
+    let id = submitted.stdout.trim();
+    let catches = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default().trim();
+        u64::from_str_radix(caught, 16).is_ok_and(|caught| caught >> (15 - 1) & 1 == 1)
+    };
+    for words in [&["task", "wait", id][..], &["task", "watch", id], &["task", "events", "-f"]] {
+        for (name, code) in [("INT", 20), ("TERM", 75), ("HUP", 75)] {
+            let running = Running::start(sandbox.carrack().args(words));
+            wait_until("it catches signals", || catches(running.id()));
+            signal(running.id(), name);
+            assert_eq!(running.end().code, code, "{words:?} {name}");
+        }
+    }
+    wait_until("the task goes on", || object(&sandbox, &["task", "show", id])["state"] == "ACTIVE");
 }

@@ -1,14 +1,15 @@
 //! `--remove-source-files`: what has been copied, verified and synced is deleted at its source, and nothing else.
 
 use std::fs::{self, hard_link};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use super::numbers;
+use crate::faults::{NOBODY, open_to_all, under};
 use crate::support::node::Node;
 use crate::support::process::signal;
 use crate::support::running::Running;
-use crate::support::{Ran, Sandbox, wait_until};
+use crate::support::{Ran, Sandbox, is_root, wait_until};
 
 const LARGE: usize = 3 << 20;
 
@@ -174,4 +175,49 @@ fn deletion_at_the_source_is_refused_beforehand() {
     }
     assert!(left(&sandbox.path("dst")).is_empty(), "nothing was copied");
     assert!(sandbox.path("src/a").exists() && sandbox.path("root/src/a").exists());
+}
+
+/// A directory that its owner has made read-only keeps nothing that the source no longer has, and stays read-only.
+#[test]
+fn read_only_directories_of_ones_own_lose_what_the_source_has_not() {
+    if !is_root() {
+        return;
+    }
+    let read_only = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    for flags in [&[][..], &["--delete-before"], &["--backup-dir=kept"], &["--detect-renames"]] {
+        let sandbox = Sandbox::new();
+        open_to_all(&sandbox);
+        for name in ["src/both/new", "dst/both/f", "dst/both/g", "dst/gone/d/f"] {
+            sandbox.write(name, name.rsplit('/').next().unwrap());
+        }
+        sandbox.write("src/both/h", "g");
+        for path in crate::support::tree::walk(&sandbox.path(".")).into_iter().chain([sandbox.path("dst")]) {
+            chown(&path, Some(65534), Some(65534)).unwrap();
+        }
+        for path in ["src/both", "dst/both", "dst/gone/d", "dst/gone"] {
+            read_only(&sandbox.path(path), 0o555);
+        }
+        let ran = under(&sandbox, &NOBODY, &[&["sync", "--delete", "--yes", "src/", "dst"], flags].concat());
+        assert_eq!(ran.code, 0, "{flags:?}: {}{}", ran.stdout, ran.stderr);
+        let kept = |path: &String| !path.starts_with("kept/");
+        let names: Vec<_> = left(&sandbox.path("dst")).into_iter().filter(kept).collect();
+        assert_eq!(names, ["both/h", "both/new"], "{flags:?}");
+        assert!(!sandbox.path("dst/gone").exists());
+        assert_eq!(fs::metadata(sandbox.path("dst/both")).unwrap().permissions().mode() & 0o777, 0o555);
+    }
+}
+
+/// Directories get their attributes behind a deletion that asks the source again and again: that many wait keeps no
+/// question from being sent.
+#[test]
+fn deletion_ends_where_many_directories_wait_for_their_attributes() {
+    let sandbox = Sandbox::in_memory();
+    let long = vec!["x".repeat(250); 14].join("/");
+    for number in 0..10_500 {
+        fs::create_dir_all(sandbox.path(format!("src/{long}/{number:06}"))).unwrap();
+    }
+    sandbox.ok(["sync", "src/", "dst"]);
+    (0..1_100).for_each(|number| drop(sandbox.write(format!("dst/extra/{number}"), "x")));
+    let ran = sandbox.ok(["sync", "--json", "--delete", "--yes", "src/", "dst"]);
+    assert_eq!(numbers(&ran, &["items_deleted"]), [1_101]);
 }

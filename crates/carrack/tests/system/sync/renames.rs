@@ -273,3 +273,16 @@ fn task_renames_and_says_so() {
     same_tree(&sandbox.path("src"), &sandbox.path("dst"));
     assert_eq!(sandbox.inode("dst/new/large"), large, "{}", ran.stderr);
 }
+
+/// Nobody waits for a file that is only to be read later: all who could read it would wait.
+#[test]
+fn many_renamed_files_of_one_size_are_found_beside_new_ones() {
+    let sandbox = Sandbox::in_memory();
+    let frame = |path: String, number: usize| sandbox.write(path, [&number.to_be_bytes()[..], &[7; 4088]].concat());
+    (0..3_000).for_each(|number| drop(frame(format!("dst/y/{number}"), number)));
+    sandbox.ok(["sync", "dst/", "src"]);
+    rename(&sandbox, "src/y", "src/z");
+    (0..1_500).for_each(|number| drop(frame(format!("src/a/{number}"), 100_000 + number)));
+    let ran = sandbox.ok(["sync", "--json", "--delete", "--yes", "--detect-renames", "src/", "dst"]);
+    assert_eq!(numbers(&ran, &["files", "files_renamed"]), [1_500, 3_000]);
+}

@@ -9,8 +9,8 @@ use carrack_core::transfer::marker::{PartRecord, Tag};
 use carrack_sys::dir::{Dir, Links, Stat};
 use carrack_sys::file;
 
-use super::super::directories::remove_unseen;
 use super::super::names::{marker_name, tag_of};
+use super::super::own_directories::remove_unseen;
 use super::{MARKERS, Taken, remove_parts, replay, take};
 
 /// Takes the lock of a marker that is there and that nobody holds. To be given back by [`file::unlock`]: a program that

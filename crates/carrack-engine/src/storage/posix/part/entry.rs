@@ -11,6 +11,7 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Reason, Si
 use carrack_core::request::{Durability, Existing};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{Published, PublishedItem, published_key};
+use carrack_core::unicode::fold_case;
 use carrack_sys::dir::{Dir, Kind, Links};
 use carrack_sys::{dir, file};
 
@@ -277,8 +278,12 @@ pub(in crate::storage::posix) fn check_twin(
     path: &[u8],
     there: Option<dir::Stat>,
 ) -> Result<(), Failure> {
-    let first = there.and_then(|there| published.get(&(there.device, there.inode)));
-    first.filter(|first| *first != path).map_or(Ok(()), |first| Err(twin(path, first)))
+    let Some(there) = there else { return Ok(()) };
+    // A second hard link is a name of its own; a short form of a name is none.
+    let is_ascii = |first: &[u8]| first.is_ascii() && path.is_ascii();
+    let is_link = |first: &[u8]| there.links > 1 && is_ascii(first) && fold_case(first) != fold_case(path);
+    let first = published.get(&(there.device, there.inode)).filter(|first| *first != path && !is_link(first));
+    first.map_or(Ok(()), |first| Err(twin(path, first)))
 }
 
 /// An entry, if there is one.

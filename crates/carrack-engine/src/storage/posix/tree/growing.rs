@@ -12,6 +12,7 @@ use carrack_sys::file;
 use crate::error::{failure, io_failure};
 use crate::storage::posix::directories::DestinationFileSystem;
 use crate::storage::posix::extended::Holder;
+use crate::storage::posix::giving::{Beginning, Born};
 use crate::storage::posix::part::{PartEntry, finish_attributes};
 use crate::storage::write::SmallFile;
 
@@ -21,6 +22,8 @@ pub struct GrowingFile {
     /// Until it is finished.
     pub(super) made: Option<(std::fs::File, PartEntry)>,
     pub(super) file_system: Arc<DestinationFileSystem>,
+    /// What it had to begin with, where all new files of its directory have the same.
+    pub(super) born: Option<Arc<Born>>,
     /// Two names may be one where it is.
     pub(super) folds: bool,
     pub(super) path: Arc<[u8]>,
@@ -55,7 +58,8 @@ impl GrowingFile {
         let written = (|| {
             failed.map_or(Ok(()), Err)?;
             let Attributes { mode, mtime, others } = &small.attributes;
-            let given = finish_attributes(shared.giving(), &part_file, (*mode, *mtime), others, true)?;
+            let beginning = self.born.as_deref().map_or(Beginning::New, Beginning::NewIn);
+            let given = finish_attributes(shared.giving(), &part_file, (*mode, *mtime), others, beginning)?;
             // Asked once: which it is may change while others are being synced.
             let alone = shared.syncs_now(self.file_system.device, small.read_back);
             if alone {

@@ -9,7 +9,7 @@ use carrack_core::path::split_name;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::{Durability, Existing, InPlace};
 use carrack_core::transfer::marker::PartRecord;
-use carrack_sys::dir::{Kind, set_owner, stat_file};
+use carrack_sys::dir::{Dir, Kind, Stat, set_owner, stat_file};
 use carrack_sys::{file, host};
 
 use super::resume::lock_patiently;
@@ -86,6 +86,9 @@ impl Tree {
         match patiently(|| directory.dir.open_existing(name)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                open_read_only(&directory.dir, name, &there, error).map(Some).map_err(|error| failed(&error))
+            }
             Err(error) => Err(failed(&error)),
         }
     }
@@ -138,6 +141,20 @@ impl Tree {
     pub(super) fn existing_at(&self, path: &[u8], existing: Existing) -> Existing {
         if existing != Existing::Replace && self.is_mixture(path) { Existing::Replace } else { existing }
     }
+}
+
+/// One of this user's own that is read-only is not until it is whole: then it has the permissions of its source.
+fn open_read_only(dir: &Dir, name: &[u8], there: &Stat, denied: io::Error) -> io::Result<File> {
+    const OWNERS: u32 = 0o600;
+    if there.uid != host::user_id() || there.mode & OWNERS == OWNERS {
+        return Err(denied);
+    }
+    dir.set_mode(name, there.mode | OWNERS)?;
+    let opened = patiently(|| dir.open_existing(name));
+    if opened.is_err() {
+        let _ = dir.set_mode(name, there.mode);
+    }
+    opened
 }
 
 fn failed(error: &io::Error) -> Failure {

@@ -14,7 +14,7 @@ use crate::error::io_failure;
 use crate::storage::giving::MODE_MASK;
 use crate::storage::posix::directories::OpenDir;
 use crate::storage::posix::extended::Holder;
-use crate::storage::posix::giving::{Getting, facts_of};
+use crate::storage::posix::giving::{Beginning, Getting, GettingState, facts_of};
 use crate::storage::posix::kinds::{special_of, system_kind};
 use crate::storage::posix::names::PartNames;
 use crate::storage::posix::part::{EntrySource, PartEntry, stat_entry};
@@ -56,7 +56,7 @@ impl Tree {
                     if special_of(&stat) != Some(special) {
                         return Err(io::Error::other("something else has come to stand in its place"));
                     }
-                    giving.give_new(Getting::Special(&held), small.attributes.mode, others, true)?;
+                    giving.give_new(Getting::Special(&held), small.attributes.mode, others, Beginning::New)?;
                     let times = times_to_set(small.attributes.mtime, others);
                     times.map_or(Ok(true), |times| if_it_can(directory.dir.set_times(&part.name, times)))?;
                     Ok((held.stat()?, giving.listed_of(Holder::Held(&held), others)))
@@ -88,7 +88,7 @@ impl Tree {
             let why = "the file system keeps no extended attributes, in which what it is would be written down";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        giving.give_faked(getting, small.attributes.mode, others, true)?;
+        giving.give_faked(getting, small.attributes.mode, others, GettingState::Fresh)?;
         if let Some(times) = times_to_set(small.attributes.mtime, others) {
             if_it_can(directory.dir.set_times(name, times))?;
         }

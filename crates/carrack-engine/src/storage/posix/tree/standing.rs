@@ -23,6 +23,7 @@ use crate::storage::posix::extended::Holder;
 use crate::storage::posix::giving::{Getting, facts_of};
 use crate::storage::posix::kinds::kind_of;
 use crate::storage::posix::names::is_own;
+use crate::storage::posix::own_directories::writable;
 use crate::storage::posix::part::stat_entry;
 use crate::storage::posix::refusal::why_refused;
 use crate::storage::posix::times::{time_of, times_to_set};
@@ -226,27 +227,29 @@ impl Tree {
         if path.is_empty() { root.try_clone() } else { patiently(|| root.open_dir(path, Links::Refuse)) }
     }
 
-    /// Names in a directory, but those of Carrack's own.
+    /// Names in a directory, but those of Carrack's own; whether there are none of those.
     ///
     /// # Errors
     /// When not all of them can be told.
-    pub fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
+    pub fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<bool, Failure> {
         let fail = |error: io::Error| io_failure(Side::Destination, "list", &error).at_path(directory);
         let opened = match self.open_below(directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             opened => opened.map_err(fail)?,
         };
         let mut entries = opened.entries().map_err(fail)?;
-        let mut batch = Vec::new();
+        let (mut batch, mut are_all) = (Vec::new(), true);
         while entries.next_batch(&mut batch).map_err(fail)? {
             for entry in batch.drain(..) {
                 // What has such a name and may be a file of Carrack's own stays.
-                if !is_own(&entry.name, entry.kind.unwrap_or(Kind::File)) && !each(&entry.name) {
-                    return Ok(());
+                if is_own(&entry.name, entry.kind.unwrap_or(Kind::File)) {
+                    are_all = false;
+                } else if !each(&entry.name) {
+                    return Ok(false);
                 }
             }
         }
-        Ok(())
+        Ok(are_all)
     }
 
     /// Whether two different names may be one in a directory. One that is yet to be made is like the one it is made in.
@@ -294,8 +297,11 @@ impl Tree {
             };
         }
         let gone = self.open_below(parent).and_then(|directory| match kind {
-            ItemKind::Directory => directory.remove_dir(name),
-            _ => directory.unlink(name).map_err(|error| why_refused(&directory, name, error)),
+            ItemKind::Directory => writable(&directory, || directory.remove_dir(name)),
+            _ => {
+                let gone = writable(&directory, || directory.unlink(name));
+                gone.map_err(|error| why_refused(&directory, name, error))
+            }
         });
         match gone {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -315,7 +321,8 @@ impl Tree {
         let directory = self.open_below(parent).map_err(fail)?;
         let is_it = stat_entry(&directory, name).map_err(fail)?.is_some_and(|it| (it.device, it.inode) == file);
         if is_it {
-            directory.unlink(name).map_err(|error| fail(why_refused(&directory, name, error)))?;
+            let gone = writable(&directory, || directory.unlink(name));
+            gone.map_err(|error| fail(why_refused(&directory, name, error)))?;
         }
         Ok(is_it)
     }

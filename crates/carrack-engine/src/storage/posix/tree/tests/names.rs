@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 
 use super::*;
+use crate::storage::posix::directories::Names;
+use crate::storage::posix::part::check_twin;
 use crate::storage::posix::tree::FurtherName;
 
 const KINDS: [&str; 3] = ["small", "link", "large"];
@@ -123,8 +125,9 @@ fn directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() {
     assert!(folds(b"") && folds(b"d") && folds(b""));
     put_small(&tree, "d/a", b"a").publish().unwrap();
     put_small(&tree, "d/A", b"A").publish().unwrap();
-    std::fs::hard_link(directory.path().join("d/a"), directory.path().join("d/twin")).unwrap();
-    let twin = tree.write_small(&small("d/twin", b"t"), Existing::Replace, b"t");
+    put_small(&tree, "d/twin", b"t").publish().unwrap();
+    std::fs::hard_link(directory.path().join("d/twin"), directory.path().join("d/TWIN")).unwrap();
+    let twin = tree.write_small(&small("d/TWIN", b"T"), Existing::Replace, b"T");
     assert_eq!(twin.err().map(|failure| failure.code), Some(ErrorCode::AlreadyExists));
     assert!(!folds(b"e") && !folds(b"d") && !folds(b"") && !folds(b"f"));
     assert_eq!(asked.load(Ordering::Relaxed), 3, "nobody is asked any more");
@@ -172,4 +175,17 @@ fn closed_session_gives_no_file_its_name() {
             assert_eq!(stays, !named, "{kind}");
         }
     }
+}
+
+/// A second hard link is a name of its own; another form of a name is none, nor is a short one.
+#[test]
+fn hard_link_is_no_twin() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("a"), "x").unwrap();
+    let look = |name: &str| Dir::open_ambient(place.path()).unwrap().stat_at(name.as_bytes()).unwrap();
+    let published = Names::from([((look("a").device, look("a").inode), b"a".to_vec())]);
+    let is_twin = |name: &str| check_twin(&published, name.as_bytes(), Some(look("a"))).is_err();
+    assert_eq!(["a", "A", "b", "\u{e4}"].map(is_twin), [false, true, true, true]);
+    std::fs::hard_link(place.path().join("a"), place.path().join("b")).unwrap();
+    assert_eq!(["a", "A", "b", "\u{e4}"].map(is_twin), [false, true, false, true]);
 }
