@@ -101,6 +101,18 @@ def test_paths_that_begin_with_a_dash_are_paths(tmp_path: pathlib.Path, monkeypa
     assert copy("./-rf", tmp_path / "to").files == 1
 
 
+def test_path_objects_are_paths_of_this_host(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("2026-11-30T10:00", "no-such-host:x", "-", "@lab:", "~", "null:"):
+        (tmp_path / name).write_bytes(name.encode())
+        assert copy(pathlib.Path(name), pathlib.Path(f"to:{name}")).files == 1
+        assert (tmp_path / f"to:{name}").read_bytes() == name.encode()
+    (tmp_path / "all").mkdir()
+    assert copy([pathlib.Path("-"), pathlib.Path("@lab:")], pathlib.Path("all")).files == 2
+    with pytest.raises(CopyFailed, match="no-such-host"):
+        copy("no-such-host:x", tmp_path / "host")
+
+
 def test_options_are_flags() -> None:
     options: dict[str, Option] = {
         "verify": "disk",

@@ -19,7 +19,7 @@ import zarr
 from dask import array as dask_array
 from support import PROGRAM, Relay, Service, until
 
-from carrack import Client
+from carrack import Client, errors
 from carrack.filesystem import AheadCache, CarrackFileSystem
 
 
@@ -186,6 +186,53 @@ def test_links_are_what_they_lead_to(fs: CarrackFileSystem, shared: Service) -> 
     assert fs.cat("lab/linked/to-file") == b"123"
 
 
+def test_links_to_directories_are_not_followed_from_above(
+    fs: CarrackFileSystem, shared: Service, tmp_path: pathlib.Path
+) -> None:
+    tree = shared.data / "looped"
+    (tree / "deep").mkdir(parents=True)
+    (tree / "deep/file").write_bytes(b"123")
+    for name, target in (("up", ".."), ("here", "."), ("out", "../../looped")):
+        (tree / "deep" / name).symlink_to(target)
+    found = ["lab/looped/deep/file"]
+    assert fs.find("lab/looped") == found and fs.du("lab/looped") == 3
+    assert fs.glob("lab/looped/**/file") == found
+    assert sorted(fs.find("lab/looped", withdirs=True)) == sorted(
+        ["lab/looped", "lab/looped/deep", *found, *(f"lab/looped/deep/{name}" for name in ("up", "here", "out"))]
+    )
+    levels = [("lab/looped", ["deep"], []), ("lab/looped/deep", ["here", "out", "up"], ["file"])]
+    assert [(root, sorted(names), files) for root, names, files in fs.walk("lab/looped")] == levels
+    assert [root for root, _, _ in fs.walk("lab/looped", topdown=False)] == ["lab/looped/deep", "lab/looped"]
+    assert [root for root, _, _ in fs.walk("lab/looped", maxdepth=1)] == ["lab/looped"]
+    for root, names, _ in fs.walk("lab/looped"):
+        assert root == "lab/looped"
+        names.clear()
+    fs.get("lab/looped", str(tmp_path / "got"), recursive=True)
+    assert (tmp_path / "got/deep/file").read_bytes() == b"123"
+    # A link that is named itself leads where it leads.
+    assert fs.find("lab/looped/deep/up") == ["lab/looped/deep/up/deep/file"]
+
+
+def test_ranges_of_a_file_are_of_one_state(
+    fs: CarrackFileSystem, shared: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shared.data / "ranges").write_bytes(b"0123456789")
+    paths = ["lab/ranges", "lab/ranges", "lab/no-such", "lab/ranges"]
+    first, second, absent, last = fs.cat_ranges(paths, [0, 4, 0, -3], [2, 6, 1, None])
+    assert (first, second, last) == (b"01", b"45", b"789") and isinstance(absent, FileNotFoundError)
+    files, _ = fs.place("lab/ranges")
+    read = files.read
+
+    def changing(*given: Any, **more: Any) -> bytes:
+        told = read(*given, **more)
+        (shared.data / "ranges").write_bytes(b"abcdefghij")
+        return told
+
+    monkeypatch.setattr(files, "read", changing)
+    with pytest.raises(errors.Changed):
+        fs.cat_ranges(["lab/ranges", "lab/ranges"], [0, 4], [2, 6], on_error="raise")
+
+
 def test_failures_are_those_that_fsspec_has(fs: CarrackFileSystem) -> None:
     for ask in (fs.info, fs.ls, fs.cat_file, fs.rm, fs.open):
         with pytest.raises(FileNotFoundError):
@@ -231,6 +278,26 @@ def test_files_of_copies_under_way_are_not_listed(fs: CarrackFileSystem, shared:
     for name in names:
         (shared.data / "under-way" / name).touch()
     assert fs.ls("lab/under-way", detail=False) == ["lab/under-way/.x.part", "lab/under-way/x"]
+
+
+def test_directory_that_has_only_files_of_a_copy_under_way_is_not_empty(fs: CarrackFileSystem, shared: Service) -> None:
+    (shared.data / "receiving").mkdir()
+    part = shared.data / "receiving/.x.carrack-0a1b2c3d-1.part"
+    part.write_bytes(b"1")
+    assert fs.ls("lab/receiving") == []
+    with pytest.raises(OSError, match="not empty"):
+        fs.rmdir("lab/receiving")
+    with pytest.raises(IsADirectoryError):
+        fs.rm("lab/receiving")
+    assert part.exists()
+    part.unlink()
+    (shared.data / "to-receiving").symlink_to("receiving")
+    for path in ("lab/to-receiving", "lab/taken-by-a-file"):
+        fs.pipe("lab/taken-by-a-file", b"1")
+        with pytest.raises(NotADirectoryError):
+            fs.rmdir(path)
+    fs.rmdir("lab/receiving")
+    assert not fs.exists("lab/receiving")
 
 
 def test_processes_that_fork_share_no_connection(fs: CarrackFileSystem, shared: Service) -> None:

@@ -54,6 +54,15 @@ test("files are chosen by keys and copied to the other pane by a task", () => vi
   await accessible(page, "the sheet of a copy");
   await dialog(page).getByLabel("Label").fill("by keys");
   await dialog(page).getByText("What is copied", { exact: true }).click();
+  // A field that is wrong keeps both buttons from acting.
+  const limit = dialog(page).locator("input[name='options.rate_limit']");
+  await limit.evaluate((one) => { one.closest("details")?.setAttribute("open", ""); });
+  await limit.fill("much");
+  await button(dialog(page), "What would change").click();
+  assert.ok(await limit.evaluate((one) => one === document.activeElement && !one.validity.valid));
+  await button(dialog(page), "Start copy").click();
+  assert.equal((await world.api("GET", "/tasks?label=by%20keys")).items.length, 0);
+  await limit.fill("");
   await dialog(page).getByLabel("Verify").selectOption("disk");
   await button(dialog(page), "Start copy").click();
   await page.getByRole("region", { name: "Tasks started here" }).getByText("Succeeded").waitFor();
@@ -92,7 +101,7 @@ test("focus is never lost: far from the view, out of the list and in, and when i
   await stands(page, "Left", "img-99999.tif");
 }));
 
-test("all means the whole directory under its filter, and all but some are exactly these", () => visit(world, { user: "ada", at: link("/many", "/") }, async (page) => {
+test("all means the whole directory under its filter, and all but some are exactly these", () => visit(world, { user: "ada", at: link("/many", "/") }, async (page, guard) => {
   await grid(page, "Left").getByText("img-0.tif", { exact: true }).waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("*999.tif");
@@ -103,6 +112,18 @@ test("all means the whole directory under its filter, and all but some are exact
   await foot(page, "Left").getByText("100 selected").waitFor();
   await page.keyboard.press("Space");
   await foot(page, "Left").getByText("99 selected").waitFor();
+  // The service drops a listing that nobody has asked for during some minutes.
+  const opened = page.waitForResponse((answer) => answer.request().method() === "POST" && answer.url().endsWith("/listings"));
+  await button(page, "Read the folder again").first().click();
+  const { id } = await (await opened).json(), dropped = () => page.evaluate(async (id) => (await fetch(`/api/v1/listings/${id}`)).status, id);
+  await foot(page, "Left").getByText("99 selected").waitFor();
+  guard.expect(/^404 .*\/listings\//);
+  await page.evaluate(async (id) => {
+    const { csrf } = await (await fetch("/api/v1/whoami")).json();
+    await fetch(`/api/v1/listings/${id}`, { method: "DELETE", headers: { "x-carrack-csrf": csrf } });
+  }, id);
+  assert.equal(await dropped(), 404);
+  await grid(page, "Left").focus();
   await page.keyboard.press("c");
   await dialog(page).getByText("99 files").waitFor();
   await dialog(page).getByLabel("Label").fill("all but one");
@@ -216,6 +237,37 @@ test("address leads to two folders, and back leads to the row that was opened", 
   assert.ok(page.url().includes("right=@archive:/"), "the other pane stays where it is");
 }));
 
+/** The word that is in the clipboard, as a shell reads it. */
+const copied = async (page) => spawnSync("bash", ["-c", `printf %s ${await page.evaluate(() => navigator.clipboard.readText())}`]).stdout;
+
+test("copied location is one word that names the file, and leads there where a path is typed", () => visit(world, { user: "ada", at: link("/shell", "/") }, async (page, _, context) => {
+  const names = ["50%.dat", "old data", "a%2Fb", "it's", `$(touch ${world.path("ran")})`.replaceAll("/", "\u2215"), "$HOME;`id`", "ends "];
+  for (const name of names) fs.mkdirSync(world.path("lab/shell", name), { recursive: true });
+  await button(page, "Read the folder again").first().click();
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  for (const name of names) {
+    await grid(page, "Left").getByRole("row").filter({ has: page.locator("bdi", { hasText: name.replace(/ $/, "␣") }) }).click();
+    await page.keyboard.press("Control+c");
+    await until(`${name} is copied`, async () => String(await copied(page)) === `@lab:/shell/${name}`);
+    await button(page, "Properties").click();
+    await page.evaluate(() => navigator.clipboard.writeText(""));
+    await button(dialog(page), "Copy location").click();
+    await until(`${name} is copied from its properties`, async () => String(await copied(page)) === `@lab:/shell/${name}`);
+    await page.keyboard.press("Escape");
+  }
+  // White space at its end is part of a name, in the address too.
+  await page.getByRole("button", { name: "Type a path for the right pane" }).click();
+  const word = await page.evaluate(() => navigator.clipboard.readText());
+  await page.getByLabel("Path of the right pane").fill(word);
+  await page.keyboard.press("Enter");
+  await page.waitForURL((url) => url.hash.includes("right=@lab:/shell/ends%20"));
+  fs.writeFileSync(world.path("lab/shell/ends ", "inside"), "1");
+  await page.reload();
+  await row(page, "Right", "inside").waitFor();
+  await page.getByRole("button", { name: "Type a path for the right pane" }).click();
+  assert.equal(await page.getByLabel("Path of the right pane").inputValue(), "/shell/ends%20");
+}));
+
 test("names of any bytes are shown as text, found, and copied exactly", () => visit(world, { user: "ada", at: link("/odd", "/") }, async (page, _, context) => {
   world.write("lab/odd/<img src=x onerror=alert(1)>", "1");
   world.write(Buffer.from("lab/odd/\xff\n50% \u0001", "latin1"), "2");
@@ -227,7 +279,7 @@ test("names of any bytes are shown as text, found, and copied exactly", () => vi
   await odd.click();
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.keyboard.press("Control+c");
-  await until("the location is copied", async () => await page.evaluate(() => navigator.clipboard.readText()) === "@lab:/odd/%FF%0A50%25 %01");
+  await until("the location is copied", async () => (await copied(page)).equals(Buffer.from("@lab:/odd/\xff\n50% \u0001", "latin1")));
   await page.keyboard.press("c");
   await dialog(page).getByText("1 file").waitFor();
   await button(dialog(page), "Start copy").click();
@@ -287,6 +339,28 @@ test("a file and a folder are downloaded whole, whatever they are called", () =>
   assert.equal(spawnSync("tar", ["-xOf", archive.path, "folder/inner/deep"], { encoding: "utf8" }).stdout, "deep");
 }));
 
+test("download by a token gives the same archive, and a failure of it is told", () => visit(world, {}, async (page, guard) => {
+  const { token } = await world.api("POST", "/tokens", { label: "reads", user: "ada", scope: { verbs: ["read", "view"] } });
+  world.write("lab/taken/inner/deep", "deep");
+  await page.goto(world.origin);
+  await page.getByRole("button", { name: "Token" }).click();
+  await page.getByLabel(/^Token/).and(page.locator("input")).fill(token);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("button", { name: "Log out" }).waitFor();
+  await page.goto(`${world.origin}/${link("/taken", "/")}`);
+  await row(page, "Left", "inner").click();
+  const [download] = await Promise.all([page.waitForEvent("download"), button(page, "Download").click()]);
+  assert.equal(spawnSync("tar", ["-xOf", await download.path(), "inner/deep"], { encoding: "utf8" }).stdout, "deep");
+  guard.expect(/^net::ERR_FAILED /, /^507 /);
+  await page.route(/\/files\/archive/, (route) => route.abort());
+  await button(page, "Download").click();
+  await page.getByRole("alert").filter({ hasText: "does not answer" }).waitFor();
+  await page.unroute(/\/files\/archive/);
+  await page.route(/\/files\/archive/, (route) => route.fulfill({ status: 507, json: { code: "limit", detail: "too many of them", hints: [] } }));
+  await button(page, "Download").click();
+  await page.getByRole("alert").filter({ hasText: "Too many of them" }).waitFor();
+}));
+
 test("what is done is done to the entry that was chosen, while rows come anew that stand before it", () => (world.write("lab/moved/b", "b"), visit(world, { user: "ada", at: link("/moved", "/") }, async (page) => {
   await row(page, "Left", "b").waitFor();
   world.write("lab/moved/a", "a");
@@ -304,6 +378,25 @@ test("what is done is done to the entry that was chosen, while rows come anew th
   assert.equal(download.suggestedFilename(), "b");
   places.open();
 })));
+
+test("range of a folder that is still read begins at the row that was chosen", () => visit(world, { user: "ada", at: link("/empty", "/") }, async (page) => {
+  let first = true;
+  // The service has read all but the first two names so far.
+  await page.route(/\/listings\/[^/]+\?/, async (route) => {
+    const answer = await route.fetch(), told = await answer.json();
+    if (first && told.entries.length > 2) Object.assign(told, { state: "reading", entries: told.entries.slice(2), total: told.total - 2 });
+    await route.fulfill({ response: answer, json: told });
+  });
+  for (const name of ["1", "2", "3", "4", "5", "6"]) world.write(`lab/range/${name}`, name);
+  await page.goto(`${world.origin}/${link("/range", "/")}`);
+  await row(page, "Left", "4").locator(".tick").click();
+  await foot(page, "Left").getByText("1 selected").waitFor();
+  first = false;
+  await row(page, "Left", "1").waitFor();
+  await row(page, "Left", "5").click({ modifiers: ["Shift"] });
+  await foot(page, "Left").getByText("2 selected").waitFor();
+  assert.deepEqual(await grid(page, "Left").locator("[aria-selected=true] bdi").allInnerTexts(), ["4", "5"]);
+}));
 
 test("viewers are told that they see figures, and no folder is asked for", () => visit(world, { user: "eve", at: link("/run", "/") }, async (page) => {
   await page.getByText("A viewer sees figures, not files").waitFor();

@@ -4,7 +4,11 @@ import fs from "node:fs";
 import { test } from "node:test";
 import { addressOf, nameFor } from "../../crates/carrack-service/page/js/address.js";
 import { linkOf, outcome, wordsOf } from "../../crates/carrack-service/page/js/audit-words.js";
-import { lastWay } from "../../crates/carrack-service/page/js/files/names.js";
+import { lastWay, linkTo, placeOf } from "../../crates/carrack-service/page/js/files/names.js";
+import { bounded, placeTyped, written } from "../../crates/carrack-service/page/js/files/typed.js";
+import { NOTHING, OTHERS_MOST, PROGRESS_MOST, added, newest, thinned } from "../../crates/carrack-service/page/js/history.js";
+import { hintFor, patienceFor } from "../../crates/carrack-service/page/js/patience.js";
+import { locationWord } from "../../crates/carrack-service/page/js/command.js";
 import { paced, paceOf, uploadWords } from "../../crates/carrack-service/page/js/files/pace.js";
 import { copyWords } from "../../crates/carrack-service/page/js/files/copy-words.js";
 import { NONE } from "../../crates/carrack-service/page/js/files/selection.js";
@@ -122,6 +126,58 @@ test("last pair is that of the latest task between two endpoints", () => {
   assert.equal(lastWay([{ request: { kind: "delete", pairs: [{ source: "@lab:/x" }] } }]), null);
 });
 
+/** Paths as the service writes them, that forms and addresses must not change. */
+const ODD = ["/data ", "/data\u3000", "/data\u00a0", "/ data", "/ data /x", "/50%25.dat", "/a%252Fb", "/it's", "/%FF%0A", "/$(true) `x`", "/a\u202eb", "/tab%09", "/\\x41", "/'", "/"];
+
+test("address of two folders and a form's text lead to the same places, white space and all", () => {
+  for (const path of ODD) {
+    const place = { endpoint: "lab", path }, [, query] = linkTo(place, place, "left").split("?");
+    assert.deepEqual(placeOf(new URLSearchParams(query).get("left"), ""), place);
+    assert.equal(decodeURIComponent(written(bounded(`@lab:${path}`)).replace("%FF", "%C3%BF")), decodeURIComponent(`@lab:${path}`.replace("%FF", "%C3%BF")), path);
+  }
+  assert.deepEqual([bounded("@lab:/data "), bounded("@lab:/a b\u3000"), bounded("/")], ["@lab:/data%20", "@lab:/a b%E3%80%80", "/"]);
+  assert.equal(written("  @lab:/100% new\n"), "@lab:/100%25 new");
+});
+
+test("location that is copied as a word of a command line is taken where places are typed", () => {
+  for (const path of ODD) assert.deepEqual(placeTyped(` ${locationWord(`@lab:${path}`)} `, ""), { endpoint: "lab", path }, path);
+  assert.deepEqual(placeTyped("'@lab:/a'b'", "x"), { endpoint: "x", path: "/'@lab:/a'b'" });
+  assert.deepEqual(placeTyped("/run%20x/../50%", "lab"), { endpoint: "lab", path: "/50%25" });
+});
+
+test("answers for which the service reaches a host are waited for longer than it tries, and a change is not promised again", () => {
+  for (const path of ["/endpoints/lab/test", "/endpoints/lab/files/mkdir", "/endpoints/lab/uploads", "/listings", "/listings/7", "/uploads/7/publish", "/tasks/t/leftovers"]) assert.ok(patienceFor(path) > 90_000, path);
+  for (const path of ["/endpoints/test", "/endpoints/listings", "/tasks", "/tasks/listings", "/whoami"]) assert.ok(patienceFor(path) <= 30_000, path);
+  assert.match(hintFor("GET"), /tries again by itself/);
+  for (const method of ["POST", "PATCH", "DELETE"]) assert.doesNotMatch(hintFor(method), /by itself/);
+});
+
+test("events of a task are kept to its newest, progress over its whole time, and no more than a page holds", () => {
+  const event = (number, kind = "progress") => ({ id: number, kind, time: new Date(number * 5000).toISOString() });
+  const times = ({ items }) => items.filter(({ kind }) => kind === "progress").map(({ time }) => Date.parse(time) / 1000);
+  let kept = NOTHING;
+  // Three days of progress each five seconds, with a fault each hour, as pages of a thousand.
+  const last = 3 * 24 * 720;
+  for (let from = 1; from <= last; from += 1000) kept = added(kept, Array.from({ length: Math.min(1000, last - from + 1) }, (_, at) => event(from + at, (from + at) % 720 === 7 ? "fault" : "progress")));
+  const gaps = () => times(kept).slice(1).map((time, at) => time - times(kept)[at]);
+  assert.ok(kept.items.length <= PROGRESS_MOST + 72 && kept.items.length > PROGRESS_MOST / 3, `${kept.items.length}`);
+  assert.equal(kept.items.filter(({ kind }) => kind === "fault").length, 72);
+  assert.deepEqual([times(kept)[0], newest(kept), kept.complete], [5, last, false]);
+  // Each hour has its part.
+  assert.ok(Math.max(...gaps()) < 900, `${Math.max(...gaps())}`);
+  // Then one by one; the same event twice is one.
+  for (let number = last + 1; number <= last + 3000; number += 1) kept = added(added(kept, [event(number)]), [event(number)]);
+  assert.equal(newest(kept), last + 3000);
+  assert.ok(kept.items.length <= PROGRESS_MOST + 72 && Math.max(...gaps()) < 900);
+  // What comes late stands where it belongs.
+  assert.deepEqual(added(added(NOTHING, [event(3)]), [event(1), event(2)]).items.map(({ id }) => id), [1, 2, 3]);
+  const others = thinned({ items: Array.from({ length: OTHERS_MOST + 10 }, (_, at) => event(at + 1, "decision")), complete: true });
+  assert.deepEqual([others.items.length, others.items[0].id, others.complete], [OTHERS_MOST, 11, false]);
+  // A clock that stands still.
+  const still = thinned({ items: Array.from({ length: 5 * PROGRESS_MOST }, (_, at) => ({ ...event(1), id: at })), complete: true });
+  assert.ok(still.items.length <= PROGRESS_MOST && newest(still) === 5 * PROGRESS_MOST - 1);
+});
+
 test("upload has a rate and its time left, and says that it waits for the service", () => {
   let pace = paced(undefined, 0, 0);
   for (let second = 1; second <= 20; second += 1) pace = paced(pace, second * 1000, second * MIB);
@@ -131,6 +187,16 @@ test("upload has a rate and its time left, and says that it waits for the servic
   assert.equal(uploadWords(going), "sending 20.0 MiB of 120.0 MiB, 1.0 MiB/s, 1 min 40 s left");
   assert.equal(uploadWords({ ...going, away: 3 }), "waiting for the service: 20.0 MiB of 120.0 MiB are there");
   assert.equal(paceOf({ ...going, pace: [[0, 0]] }), null);
+  // Three blocks at a time come to their end together; what was there before is not counted.
+  for (const [speed, every] of [[MIB, 12_000], [4 * MIB, 3000], [MIB / 4, 48_000]]) {
+    let bursts = paced([], 500, 100 * MIB), done = 100 * MIB;
+    for (let turn = 1; turn <= 12; turn += 1) {
+      for (const late of [0, 40, 90]) { done += 4 * MIB; bursts = paced(bursts, 500 + turn * every + late, done); }
+      const told = paceOf({ state: "sending", done, size: done + 60 * MIB, kept: 100 * MIB, pace: bursts });
+      assert.ok(told && Math.abs(told.speed / speed - 1) < 0.1 && Math.abs(told.left * speed / (60 * MIB) - 1) < 0.1, `${turn}: ${told?.speed} of ${speed}`);
+    }
+    assert.ok(bursts.length < 20);
+  }
 });
 
 test("audit has words for every change of the API, and for every refusal", () => {

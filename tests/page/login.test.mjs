@@ -64,6 +64,37 @@ test("token logs in for its tab alone and no longer than it is not revoked", () 
   await outside(page);
 }));
 
+test("tab goes on where another tab of its browser has begun another session, as another user anew", () => visit(world, { user: "ada", at: "#/timers" }, async (page, guard, context) => {
+  world.addUser("bob");
+  guard.expect(/^403 /);
+  const submitted = async () => await page.evaluate(() => document.querySelector("[role=alert]")?.textContent ?? "");
+  const make = async (label) => {
+    await page.getByRole("button", { name: "New timer" }).click();
+    const form = page.getByRole("dialog");
+    await form.getByRole("textbox", { name: /^Cron line/ }).fill("30 2 * * *");
+    await form.getByLabel(/^From/).fill("@lab:/x");
+    await form.getByLabel("To", { exact: true }).fill("@archive:/x");
+    await form.getByLabel("Label").fill(label);
+    await form.getByRole("button", { name: "Make timer" }).click();
+  };
+  // By no tab: nobody tells this one.
+  const other = (user) => context.request.post(`${world.origin}/api/v1/login`, { data: { user, password: PASSWORD, cookie: true } });
+  assert.equal((await other("ada")).status(), 200);
+  await make("by ada");
+  await page.getByRole("link", { name: "by ada", exact: true }).waitFor();
+  assert.equal(await submitted(), "");
+  assert.equal((await other("bob")).status(), 200);
+  await make("as ada still");
+  await until("the page is another's", async () => /bob\s+user/.test(await page.locator("header").innerText().catch(() => "")));
+  await page.getByText("No timers yet").waitFor();
+  // A tab that logs in tells the others.
+  const tab = await context.newPage();
+  guard.watch(tab);
+  await tab.goto(world.link("ada"));
+  await inside(tab);
+  await until("the page is another's", async () => /ada\s+user/.test(await page.locator("header").innerText().catch(() => "")));
+}));
+
 test("logout ends the session and its cookie opens nothing", () => visit(world, { user: "ada" }, async (page, _, context) => {
   const cookies = await context.cookies();
   assert.equal(cookies.length, 1);

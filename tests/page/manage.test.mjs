@@ -25,7 +25,14 @@ test("endpoint is tested, its limits and rules are changed, and tasks keep to th
   const form = page.getByRole("dialog");
   await form.getByLabel("MiB/s of a transfer").fill("2.5");
   await form.getByLabel("Transfers at once").fill("3");
-  await form.getByLabel(/^Hours with another rate/).fill("22:00-06:00 = 0");
+  // A line that is not understood is named, and nothing is saved.
+  const hours = form.getByLabel(/^Hours with another rate/);
+  for (const line of ["9-17 = 50", "08:00-18:00 = 0,5", "8:00-18:00 = 50 MB/s"]) {
+    await hours.fill(`22:00-06:00 = 0\n${line}`);
+    await button(form, "Save").click();
+    await form.getByRole("alert").filter({ hasText: line }).waitFor();
+  }
+  await hours.fill("22:00-06:00 = 0\n\n 8:00 - 9:30 = 1.5 MiB/s ");
   await form.getByLabel("Verify").selectOption("disk");
   await form.getByLabel(/^Used by/).fill("ada");
   await accessible(page, "an endpoint is edited");
@@ -33,7 +40,7 @@ test("endpoint is tested, its limits and rules are changed, and tasks keep to th
   await card.getByText("3 transfers at once, 2.5 MiB/s").waitFor();
   await card.getByText("22:00 to 06:00: nothing begins").waitFor();
   const { limits, defaults, users, description, version } = await world.api("GET", "/endpoints/lab");
-  assert.deepEqual({ limits, verify: defaults.verify, users, description }, { limits: { transfers: 3, streams: null, rate: 2.5 * MIB, timetable: [{ from: "22:00", until: "06:00", rate: 0 }] }, verify: "disk", users: ["ada"], description: "The lab of the tests" });
+  assert.deepEqual({ limits, verify: defaults.verify, users, description }, { limits: { transfers: 3, streams: null, rate: 2.5 * MIB, timetable: [{ from: "22:00", until: "06:00", rate: 0 }, { from: "08:00", until: "09:30", rate: 1.5 * MIB }] }, verify: "disk", users: ["ada"], description: "The lab of the tests" });
   // Whoever has an older version before them is told, and changes nothing.
   await button(page, "Edit lab").click();
   await world.api("PATCH", "/endpoints/lab", { description: "changed meanwhile", limits: {} });
@@ -233,7 +240,11 @@ test("timer has a page with its runs and the command that makes it", () => visit
   await page.getByRole("grid", { name: "Tasks" }).getByText("six hours").waitFor();
 }));
 
-test("filter of tasks is saved, found again after a reload, and forgotten", () => visit(world, { user: "local" }, async (page) => {
+test("filter of tasks is saved, found again after a reload, and forgotten", () => visit(world, { user: "local" }, async (page, guard, context) => {
+  const other = await context.newPage();
+  guard.watch(other);
+  await other.goto(`${world.origin}/#/tasks?state=done`);
+  await button(other, "Save this filter").waitFor();
   await button(page, "Trouble").click();
   await page.getByLabel("Submitted").selectOption("7");
   await button(page, "Save this filter").click();
@@ -245,7 +256,14 @@ test("filter of tasks is saved, found again after a reload, and forgotten", () =
   await until("the filter holds", () => page.url().includes("state=trouble") && page.url().includes("days=7"));
   assert.equal(await button(page, "Trouble").getAttribute("aria-pressed"), "true");
   await accessible(page, "tasks, by a saved filter");
+  // Another tab, which was there before, adds its own.
+  await button(other, "Save this filter").click();
+  await other.getByRole("dialog").getByLabel("Name").fill("what is done");
+  await button(other.getByRole("dialog"), "Save").click();
+  await page.getByLabel("Saved filters").getByRole("option", { name: "what is done" }).waitFor({ state: "attached" });
   await button(page, "Forget “what to look at”").click();
+  await other.getByLabel("Saved filters").getByRole("option", { name: "what to look at" }).waitFor({ state: "detached" });
+  await button(other, "Forget “what is done”").click();
   await page.getByLabel("Saved filters").waitFor({ state: "detached" });
 }));
 

@@ -73,6 +73,25 @@ test("marked tasks are retried, paused and cancelled together, and all that a fi
   await page.getByRole("status").filter({ hasText: /^Cancelled: / }).waitFor();
 }));
 
+test("range of marks begins at the task that was chosen, whatever is submitted meanwhile", () => visit(world, { user: "local", at: "#/tasks?q=range" }, async (page) => {
+  for (const name of ["d", "c", "b", "a"]) await world.reached((await world.submit("random:1", "null:", { label: `range ${name}` })).id, "SUCCEEDED");
+  const marked = async () => (await page.getByRole("row", { selected: true }).allInnerTexts()).map((text) => /range (\w+)/.exec(text)?.[1]);
+  await rowOf(page, "range a").waitFor();
+  await rowOf(page, "range b").locator(".tick").click();
+  const bar = page.getByRole("group", { name: "Marked tasks" });
+  await bar.getByText("1 task marked").waitFor();
+  for (const name of ["new1", "new2"]) await world.submit("random:1", "null:", { label: `range ${name}` });
+  await rowOf(page, "range new2").waitFor();
+  await rowOf(page, "range new1").waitFor();
+  await rowOf(page, "range c").click({ modifiers: ["Shift"] });
+  await bar.getByText("2 tasks marked").waitFor();
+  assert.deepEqual(await marked(), ["b", "c"]);
+  // By keyboard from the same row.
+  await page.keyboard.press("Shift+ArrowDown");
+  await bar.getByText("3 tasks marked").waitFor();
+  assert.deepEqual(await marked(), ["b", "c", "d"]);
+}));
+
 test("tasks have columns of where from and where to, by which the service sorts and finds them", () => visit(world, { user: "local", at: "#/overview" }, async (page) => {
   const there = await world.submit("@lab:/run/", "@archive:/way/", { label: "way there" });
   const back = await world.submit("@archive:/way/", "@lab:/back/", { label: "way back" });
@@ -160,6 +179,27 @@ test("task says in one sentence what holds it, tells a failure once, and has wha
   // The route leads to the folders.
   await page.getByRole("heading", { level: 1, name: "told once" }).waitFor();
   assert.match(await page.locator(".task-route a").first().getAttribute("href") ?? "", /^#\/files\?left=@lab:\/&right=@archive:\/&name=absent$/);
+}));
+
+test("task that runs for a day shows its newest events, and reads only further ones after a gap", () => visit(world, { user: "local" }, async (page) => {
+  const { id } = await world.submit("random:1", "null:", { label: "for a day" }), all = 17_280, base = 1_000_000, begun = Date.now() - all * 5000;
+  await world.reached(id, "SUCCEEDED");
+  const event = (number) => ({ id: base + number, task: id, owner: "local", kind: "progress", time: new Date(begun + number * 5000).toISOString(), text: `step ${number}`, detail: { progress: { rates: { now: number } } } });
+  const asked = [];
+  await page.route(/\/tasks\/[^/]+\/events\?/, async (route) => {
+    const query = new URL(route.request().url()).searchParams, since = Math.max(0, Number(query.get("since") ?? query.get("cursor") ?? 0) - base), end = Math.min(all, since + 1000);
+    asked.push(since);
+    await route.fulfill({ json: { items: Array.from({ length: end - since }, (_, at) => event(since + at + 1)), next: end < all ? String(base + end) : null } });
+  });
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  const events = page.getByRole("region", { name: "Events", exact: true });
+  await button(events, "Progress").click();
+  await until("the newest stands on top", async () => (await events.locator("li").first().innerText()).includes(`step ${all}`));
+  await events.getByText("Not all of them").waitFor();
+  const before = asked.length;
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await until("further ones are asked for", () => asked.length > before);
+  assert.deepEqual(asked.slice(before), [all]);
 }));
 
 test("task with receipts has them saved, and says whose signature they have", () => visit(world, { user: "local" }, async (page) => {

@@ -96,8 +96,11 @@ test("label and deadline of a task are changed, and its clone is another task", 
   const moved = (await world.api("GET", `/tasks/${id}`)).progress.bytes_moved;
   await until("the task goes on", async () => (await world.api("GET", `/tasks/${id}`)).progress.bytes_moved > moved + 3 * MIB);
   assert.equal(await label.inputValue(), "another name");
+  // Somebody else changes what this form leaves as it is.
+  await world.api("PATCH", `/tasks/${id}`, { priority: 7 });
   await button(page.getByRole("dialog"), "Save").click();
   await page.getByRole("heading", { level: 1, name: "another name" }).waitFor();
+  assert.equal((await world.api("GET", `/tasks/${id}`)).request.priority, 7);
   await button(page, "Run again with changes").click();
   const again = page.getByRole("dialog");
   assert.equal(await again.getByRole("textbox", { name: /^From/ }).inputValue(), "random:1T");
@@ -129,6 +132,38 @@ test("clone of a delete shows what is there today and deletes nothing unasked", 
   await page.waitForURL((url) => url.hash.startsWith("#/tasks/") && !url.hash.includes(id));
   await world.reached(page.url().split("/").at(-1), "SUCCEEDED");
   for (const file of kept) assert.ok(!fs.existsSync(file));
+}));
+
+test("clone of a delete and a timer that is changed keep the white space at the end of a name", () => visit(world, { user: "local" }, async (page) => {
+  const ends = [" ", "\u3000", "\u00a0"], named = (end) => world.path(`archive/ends/data${end}`);
+  for (const end of ["", ...ends]) world.write(`archive/ends/data${end}`, randomBytes(1000));
+  const pairs = ends.map((end) => ({ source: `@archive:/ends/data${end}` }));
+  const { id } = await world.api("POST", "/tasks", { kind: "delete", label: "white space", pairs });
+  await world.reached(id, "SUCCEEDED");
+  for (const end of ends) world.write(`archive/ends/data${end}`, randomBytes(1000));
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  await button(page, "Run again with changes").click();
+  const again = page.getByRole("dialog", { name: "Delete again?" });
+  await again.getByText("3 files").waitFor();
+  assert.equal(await again.getByRole("textbox", { name: /^Paths to delete/ }).inputValue(), "@archive:/ends/data%20\n@archive:/ends/data%E3%80%80\n@archive:/ends/data%C2%A0");
+  await button(again, "Delete").click();
+  await page.waitForURL((url) => url.hash.startsWith("#/tasks/") && !url.hash.includes(id));
+  await world.reached(page.url().split("/").at(-1), "SUCCEEDED");
+  assert.deepEqual(ends.filter((end) => fs.existsSync(named(end))), []);
+  assert.ok(fs.existsSync(named("")), "a file of another name was deleted");
+  const kept = [{ source: "@archive:/ends/data\u3000", destination: "@lab:/ends " }];
+  const made = await world.api("POST", "/timers", { label: "of white space", schedule: { cron: "30 2 * * *" }, task: { pairs: kept } });
+  await page.goto(`${world.origin}/#/timers`);
+  await button(page, "Edit of white space").click();
+  const form = page.getByRole("dialog");
+  await until("the form is filled", async () => await form.getByLabel("Label").inputValue() === "of white space");
+  await form.getByLabel("Label").fill("white space again");
+  await button(form, "Save").click();
+  await form.waitFor({ state: "detached" });
+  const now = await world.api("GET", `/timers/${made.id}`);
+  assert.equal(now.label, "white space again");
+  assert.deepEqual(now.task.pairs.map(({ source, destination }) => [source, destination].map(decodeURIComponent)), [Object.values(kept[0])]);
+  await world.api("DELETE", `/timers/${made.id}`);
 }));
 
 test("forms do not offer to replace older files alone, and a task that does stays so", () => visit(world, { user: "local" }, async (page) => {
@@ -231,6 +266,18 @@ test("partial and paused tasks say how much of them is done", () => visit(world,
   const progress = page.getByRole("region", { name: "Progress" });
   await progress.getByText("under 0.01 %").waitFor();
   assert.match(await progress.innerText(), /Rate\s+–/);
+  await world.api("POST", `/tasks/${id}/cancel`);
+}));
+
+test("failures and items of a task that runs are shown as they come", () => visit(world, { user: "local" }, async (page) => {
+  const slow = (size) => ({ source: `random:${size}`, destination: "null:" }), absent = (name) => ({ source: `@lab:/absent/${name}`, destination: "@archive:/absent/" });
+  const { id } = await world.api("POST", "/tasks", { pairs: [absent("a"), slow("1M"), absent("b"), slow("24M"), absent("c"), slow("24M"), absent("d"), slow("1T")], options: { rate_limit: 4 * MIB } });
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  const failures = page.getByRole("region", { name: "Failures" });
+  await failures.getByText("2 failed items").waitFor();
+  await failures.getByText("4 failed items").waitFor();
+  await page.getByRole("grid", { name: "Items" }).getByText("absent/d").or(page.getByRole("region", { name: "Items" }).getByText("7 items")).first().waitFor();
+  assert.equal((await world.api("GET", `/tasks/${id}`)).state, "ACTIVE");
   await world.api("POST", `/tasks/${id}/cancel`);
 }));
 

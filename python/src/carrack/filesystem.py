@@ -7,6 +7,7 @@ what is listed and read is what is there now.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import re
@@ -144,12 +145,27 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def walk(
         self, path: str, maxdepth: int | None = None, topdown: bool = True, on_error: Any = "omit", **more: Any
     ) -> Any:
+        """As `os.walk`: a link to a directory is one of the directories, and is not followed."""
+
         # What cannot be listed is no empty directory.
         def omit(error: Exception) -> None:
             if not isinstance(error, FileNotFoundError):
                 raise error
 
-        yield from super().walk(path, maxdepth, topdown, omit if on_error == "omit" else on_error, **more)
+        is_detailed = more.pop("detail", False)
+        one, told = 1 if maxdepth is None else min(1, maxdepth), omit if on_error == "omit" else on_error
+        for root, rows, files in super().walk(path, one, True, told, detail=True, **more):
+            directories = rows if is_detailed else list(rows)
+            level = (root, directories, files if is_detailed else list(files))
+            if topdown:
+                yield level
+            # Without those that the caller has taken out.
+            for name in directories if maxdepth is None or maxdepth > 1 else []:
+                if not rows[name].get("islink"):
+                    left, below = maxdepth and maxdepth - 1, rows[name]["name"]
+                    yield from self.walk(below, left, topdown, on_error, detail=is_detailed, **more)
+            if not topdown:
+                yield level
 
     def exists(self, path: str, **more: Any) -> bool:
         return self._kind(path) is not None
@@ -233,6 +249,29 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
             return files.read(below, max(0, bounds[0] or 0), bounds[1], tag=tag, size=size)
         return files.read(below, start or 0, end)
 
+    def cat_ranges(
+        self, paths: Any, starts: Any, ends: Any, max_gap: Any = None, on_error: str = "return", **_: Any
+    ) -> list[Any]:
+        """Ranges of files. Those of one file are of one state of it, or raise `errors.Changed`."""
+        if max_gap is not None:
+            raise NotImplementedError("max_gap")
+        if not isinstance(paths, list):
+            raise TypeError("paths is a list")
+        bounds = [one if isinstance(one, list) else [one] * len(paths) for one in (starts, ends)]
+        states: dict[str, tuple[int, str | None]] = {}
+        out: list[Any] = []
+        for path, start, end in zip(paths, *bounds, strict=True):
+            try:
+                files, below = self.place(path)
+                size, tag = states[path] if path in states else states.setdefault(path, files.size(below))
+                first, last = (size + one if one is not None and one < 0 else one for one in (start, end))
+                out.append(files.read(below, max(0, first or 0), last, tag=tag, size=size))
+            except Exception as error:
+                if on_error != "return":
+                    raise
+                out.append(error)
+        return out
+
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
         files, below = self.place(path)
         files.write(below, bytes(value), existing="fail" if mode == "create" else "replace")
@@ -278,9 +317,17 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
             files.mkdir(below, parents=True)
 
     def rmdir(self, path: str) -> None:
-        if self.ls(path):
-            raise OSError(f"{path} is not empty")
+        row = self.info(path)
+        if row["type"] != "directory" or row.get("islink"):
+            raise NotADirectoryError(path)
+        if not self._is_empty(path):
+            raise OSError(errno.ENOTEMPTY, "it is not empty", path)
         self._remove([path])
+
+    def _is_empty(self, path: str) -> bool:
+        """Whether a directory has nothing at all, not even what `ls` leaves out: files of copies under way."""
+        files, below = self.place(path)
+        return not files.ls(below)
 
     def rm_file(self, path: str) -> None:
         self._remove([path])
@@ -293,7 +340,7 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
             super().rm(path, recursive=recursive, maxdepth=maxdepth)
             return
         for one in whole if not recursive else []:
-            if self.info(one)["type"] == "directory" and self.ls(one):
+            if self.info(one)["type"] == "directory" and not self._is_empty(one):
                 raise IsADirectoryError(f"{one} is a directory: rm(…, recursive=True) removes it with what is in it")
         self._remove(whole)
 

@@ -90,7 +90,8 @@ def copy(
     check: bool = True,
     **options: Option,
 ) -> Report:
-    """Copies by the program: between paths, `host:path`, `carrack://node/path` and `@endpoint:/path`.
+    """Copies by the program: between paths, `host:path`, `carrack://node/path` and `@endpoint:/path`. A `Path` is
+    one of this host, whatever it looks like.
 
     `options` are the flags of `carrack copy`: `verify="disk"` is `--verify disk`, `dry_run=True` is `--dry-run`, and a
     list gives a flag several times. `progress` is called each `every` seconds.
@@ -100,7 +101,7 @@ def copy(
     """
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
     flags = [f"--stats={round(every * 1000)}ms", *flags_of(options)]
-    run = Run(["copy", *flags, "--", *(os.fspath(one) for one in sources), os.fspath(destination)], subprocess.DEVNULL)
+    run = Run(["copy", *flags, "--", *map(typed, [*sources, destination])], subprocess.DEVNULL)
     with run:
         run.places = {
             "source": os.fspath(sources[0]) if len(sources) == 1 else None,
@@ -110,6 +111,12 @@ def copy(
             if progress and told["type"] == "progress":
                 progress(CopyProgress(**{key: told[key] for key in CopyProgress.__dataclass_fields__}))
     return run.report(check)
+
+
+def typed(place: Place) -> str:
+    """A place as the command line takes it: `-`, and what stands before a colon, have no meaning in a path object."""
+    text = os.fspath(place)
+    return text if isinstance(place, str) or os.path.isabs(text) else os.path.join(".", text)
 
 
 class Run:

@@ -1,10 +1,9 @@
 // Requests to the API of the server that the page came from, and who the caller is.
 import { setClock } from "./format.js";
+import { hintFor, patienceFor } from "./patience.js";
 
 const BASE = "/api/v1";
 const KEPT_TOKEN = "carrack-token";
-/** What a request waits for its answer, in milliseconds. */
-const PATIENCE = 30_000;
 
 /** A problem that the server told, or that no server was reached. */
 export class Problem extends Error {
@@ -15,8 +14,11 @@ export class Problem extends Error {
   }
 }
 
-/** @type {{csrf: string|null, token: string|null, lost: () => void, number: number, renewing: Promise<void>|null}} `number`: which session of this page it is; `renewing`: another takes its place just now */
-const session = { csrf: null, token: sessionStorage.getItem(KEPT_TOKEN), lost: () => {}, number: 0, renewing: null };
+/** @type {{csrf: string|null, token: string|null, user: string|null, lost: () => void, number: number, renewing: Promise<void>|null}} `user`: whom this page shows; `number`: which session of this page it is; `renewing`: another takes its place just now */
+const session = { csrf: null, token: sessionStorage.getItem(KEPT_TOKEN), user: null, lost: () => {}, number: 0, renewing: null };
+/** All tabs of a browser have one cookie: one that begins another session tells the others. */
+const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("carrack-session") : null;
+if (tabs) tabs.onmessage = () => { if (!session.token && session.user !== null) void whoami().catch(() => {}); };
 
 /** Called when the server knows the caller no more. @param {() => void} lost */
 export function onLost(lost) { session.lost = lost; }
@@ -25,7 +27,7 @@ export const sessionNumber = () => session.number;
 
 /** Does what gives the caller another session in the place of this one. @param {() => Promise<unknown>} work */
 export async function renew(work) {
-  session.renewing = (async () => { await work(); await whoami(); session.number += 1; })();
+  session.renewing = (async () => { await work(); await whoami(); session.number += 1; tabs?.postMessage("another"); })();
   try { await session.renewing; } finally { session.renewing = null; }
 }
 
@@ -63,19 +65,20 @@ export function address(path, query = {}) {
  * @returns {Promise<any>}
  */
 export async function call(method, path, more = {}) {
-  const sent = headers(more.headers);
-  if (more.body !== undefined) sent["content-type"] = "application/json";
-  const late = AbortSignal.timeout(PATIENCE), { number } = session;
+  const { number } = session, body = more.body === undefined ? undefined : JSON.stringify(more.body);
+  const kind = body === undefined ? undefined : { "content-type": "application/json" };
   let answer;
   try {
-    answer = await fetch(address(path, more.query), {
-      method, headers: sent, body: more.body === undefined ? undefined : JSON.stringify(more.body),
-      signal: more.signal ? AbortSignal.any([more.signal, late]) : late, credentials: "same-origin", cache: "no-store",
+    answer = await proved(() => {
+      const late = AbortSignal.timeout(patienceFor(path));
+      return fetch(address(path, more.query), {
+        method, headers: headers({ ...more.headers, ...kind }), body, credentials: "same-origin", cache: "no-store",
+        signal: more.signal ? AbortSignal.any([more.signal, late]) : late,
+      });
     });
   } catch (error) {
-    if (more.signal?.aborted) throw error;
-    throw new Problem(0, "unreachable", "The server does not answer.",
-      ["Check the network. The page tries again by itself; transfers go on without it."]);
+    if (more.signal?.aborted || error instanceof Problem) throw error;
+    throw new Problem(0, "unreachable", "The server does not answer.", [hintFor(method)]);
   }
   setClock(answer.headers.get("date"));
   if (answer.ok) return answer.status === 204 ? null : answer.json();
@@ -84,16 +87,27 @@ export async function call(method, path, more = {}) {
 }
 
 /**
+ * The answer to a request; it is made once more where another tab has begun another session meanwhile: this one has its
+ * cookie, and not yet its second proof. @param {() => Promise<Response>} ask
+ */
+export async function proved(ask) {
+  const answer = await ask();
+  if (answer.status !== 403 || session.token) return answer;
+  const told = await answer.clone().json().catch(() => ({}));
+  if (told.code !== "csrf-missing") return answer;
+  await whoami();
+  return ask();
+}
+
+/**
  * One request whose answer comes line by line, each a value of JSON; it may take as long as it takes.
  * @param {string} method @param {string} path
  * @param {{query?: Record<string, any>, body?: unknown, signal?: AbortSignal}} more @param {(value: any) => void} hear
  */
 export async function stream(method, path, more, hear) {
-  const sent = headers({ accept: "application/x-ndjson" });
-  if (more.body !== undefined) sent["content-type"] = "application/json";
-  const { number } = session, answer = await fetch(address(path, more.query), {
-    method, headers: sent, body: more.body === undefined ? undefined : JSON.stringify(more.body), signal: more.signal, cache: "no-store",
-  });
+  const { number } = session, body = more.body === undefined ? undefined : JSON.stringify(more.body);
+  const kind = { accept: "application/x-ndjson", ...(body !== undefined && { "content-type": "application/json" }) };
+  const answer = await proved(() => fetch(address(path, more.query), { method, headers: headers(kind), body, signal: more.signal, cache: "no-store" }));
   if (!answer.ok || !answer.body) throw await problemOf(answer, path, number);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -120,7 +134,12 @@ export async function problemOf(answer, path, number) {
 /** @returns {Promise<import("./types.js").Whoami>} */
 export async function whoami() {
   const known = await call("GET", "/whoami");
-  session.csrf = known.csrf ?? null;
+  if (session.user !== null && session.user !== known.user) {
+    // Nothing of what is shown is theirs.
+    location.reload();
+    throw new Problem(0, "another-user", "Somebody else has logged in with this browser.", ["The page loads anew."]);
+  }
+  session.csrf = known.csrf ?? null; session.user = known.user;
   return known;
 }
 
@@ -128,12 +147,14 @@ export async function whoami() {
 export async function login(proof) {
   forget();
   await call("POST", "/login", { body: { ...proof, cookie: true } });
-  return whoami();
+  const known = await whoami();
+  tabs?.postMessage("another");
+  return known;
 }
 
 /** @param {string} token */
 export async function loginByToken(token) {
-  session.token = token; session.csrf = null;
+  session.token = token; session.csrf = null; session.user = null;
   try {
     const known = await whoami();
     sessionStorage.setItem(KEPT_TOKEN, token);
@@ -151,7 +172,7 @@ export async function logout() {
 }
 
 export function forget() {
-  session.token = null; session.csrf = null;
+  session.token = null; session.csrf = null; session.user = null;
   sessionStorage.removeItem(KEPT_TOKEN);
 }
 

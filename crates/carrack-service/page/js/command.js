@@ -29,9 +29,11 @@ const TEXT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 function textTyped(location) {
   try { return TEXT.decode(bytesTyped(location)); } catch { return null; }
 }
-/** A location as a word of a command line. @param {string} location */
-function locationWord(location) {
+/** A location as a word of a command line. A name with the text `%XX` is quoted: unquoted, the page takes that for a byte.
+ * @param {string} location */
+export function locationWord(location) {
   const text = textTyped(location);
+  if (text != null && /^[@/]/.test(text) && /%[0-9A-Fa-f]{2}/.test(text) && quote(text) === text) return `'${text}'`;
   return text != null ? quote(text) : `$'${[...bytesTyped(location)].map((byte) => byte > 0x20 && byte < 0x7f && byte !== 0x27 && byte !== 0x5c
     ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`).join("")}'`;
 }

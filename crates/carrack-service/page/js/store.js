@@ -5,6 +5,22 @@ import { onEvent, onGap } from "./live.js";
 /** Changes that come within this time cause one more reading, in milliseconds. */
 const CALM = 400;
 
+/** Figures of a task that moves are read anew no more often than this, in milliseconds. */
+const FIGURES_CALM = 3000;
+
+/** Tells of events whether these figures of a task's progress have changed since it last said so. @param {string} id @param {(keyof import("./types.js").Progress)[]} names */
+export function changesOf(id, names) {
+  let before = "", at = -FIGURES_CALM;
+  return (/** @type {import("./types.js").CarrackEvent} */ event) => {
+    if (event.task !== id || event.kind !== "progress" || !event.detail.progress) return false;
+    const figures = names.map((name) => event.detail.progress[name] ?? 0).join(), now = performance.now();
+    if (figures === before || now - at < FIGURES_CALM) return false;
+    before = figures;
+    at = now;
+    return true;
+  };
+}
+
 /** Does something again and again while the page is looked at. @param {number} pause in milliseconds; 0: never @param {() => void} act */
 export function useEvery(pause, act) {
   const latest = useRef(act);
@@ -17,9 +33,9 @@ export function useEvery(pause, act) {
 }
 
 /**
- * Reads by `load`, and again after events for which `matters` is true, or when events may have been missed.
+ * Reads by `load`, which may show what it has so far, and again after events for which `matters` is true, or when events may have been missed.
  * @template T
- * @param {(signal: AbortSignal) => Promise<T>} load
+ * @param {(signal: AbortSignal, show: (value: T) => void) => Promise<T>} load
  * @param {unknown[]} inputs
  * @param {(event: import("./types.js").CarrackEvent, now: T|null) => boolean|T} [matters] a new value stands for a reading
  * @returns {{value: T|null, problem: Error|null, loading: boolean, again: () => void, put: (value: T) => void}}
@@ -39,7 +55,7 @@ export function useLive(load, inputs, matters = () => false) {
       if (busy) { more = true; return; }
       busy = true;
       try {
-        const value = await load(control.signal);
+        const value = await load(control.signal, (value) => { if (!control.signal.aborted) setState({ value, problem: null, loading: true }); });
         if (!control.signal.aborted) setState({ value, problem: null, loading: false });
       } catch (error) {
         if (!control.signal.aborted) setState((old) => ({ ...old, problem: /** @type {Error} */ (error), loading: false }));

@@ -5,14 +5,15 @@ import { submitLine } from "./command.js";
 import { Command, Dialog, Name, Trouble, useAction } from "./parts.js";
 import { Expected, Measure, OptionFields, fill, optionTable, optionsOf, useOptions } from "./files/sheet.js";
 import { placeOf } from "./files/names.js";
+import { bounded, written } from "./files/typed.js";
 
 /** @typedef {import("./types.js").OptionTable} OptionTable */
 
 /** What a form says, with the options of a table where that is read. @param {HTMLFormElement} form @param {OptionTable|null} known @returns {import("./types.js").NewTask} */
 export function taskOf(form, known) {
   const said = new FormData(form), text = (/** @type {string} */ name) => String(said.get(name) ?? "").trim();
-  const destination = text("destination"), kind = text("kind") || "copy";
-  const pairs = text("sources").split("\n").map((line) => line.trim()).filter(Boolean)
+  const destination = written(text("destination")), kind = text("kind") || "copy";
+  const pairs = text("sources").split("\n").map(written).filter(Boolean)
     .map((source) => kind === "delete" ? { source } : { source, destination });
   const { task, options } = known ? optionsOf(form, known, kind) : { task: {}, options: {} };
   return { pairs, kind, ...(Object.keys(options).length > 0 && { options }), ...task };
@@ -27,9 +28,9 @@ export function TaskFields({ endpoints, known, filled = {} }) {
   return html`
     <label class="field"><span>What</span><select name="kind" value=${kind} onChange=${(/** @type {Event} */ event) => setKind(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}>
       <option value="copy">Copy</option><option value="move">Move: delete sources once verified</option><option value="delete">Delete</option><option value="check">Check: compare, and change nothing</option></select></label>
-    <label class="field"><span>${kind === "delete" ? "Paths to delete" : "From"}</span><textarea name="sources" rows=${Math.max(2, Math.min(8, pairs.length))} required spellcheck=${false} placeholder=${`@${first ?? "lab"}:/path`} defaultValue=${pairs.map((pair) => pair.source).join("\n")}></textarea>
-      <small class="help">One path a line, as @ENDPOINT:/PATH. A directory with a slash at its end means its contents.</small></label>
-    ${kind !== "delete" && html`<label class="field"><span>To</span><input name="destination" required spellcheck=${false} defaultValue=${pairs[0]?.destination ?? ""} list="endpoint-names" placeholder=${`@${endpoints[1] ?? "archive"}:/`} /></label>`}
+    <label class="field"><span>${kind === "delete" ? "Paths to delete" : "From"}</span><textarea name="sources" rows=${Math.max(2, Math.min(8, pairs.length))} required spellcheck=${false} placeholder=${`@${first ?? "lab"}:/path`} defaultValue=${pairs.map((pair) => bounded(pair.source)).join("\n")}></textarea>
+      <small class="help">One path a line, as @ENDPOINT:/PATH. A directory with a slash at its end means its contents. A space at an end of a line is written %20.</small></label>
+    ${kind !== "delete" && html`<label class="field"><span>To</span><input name="destination" required spellcheck=${false} defaultValue=${bounded(pairs[0]?.destination ?? "")} list="endpoint-names" placeholder=${`@${endpoints[1] ?? "archive"}:/`} /></label>`}
     <datalist id="endpoint-names">${endpoints.map((name) => html`<option value=${`@${name}:/`}></option>`)}</datalist>
     ${known && html`<div class="task-sheet stack"><${OptionFields} known=${known} kind=${kind} /></div>`}`;
 }

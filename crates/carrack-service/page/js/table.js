@@ -18,6 +18,7 @@ let grids = 0;
  * @property {(index: number) => T|undefined} row undefined: not loaded yet
  * @property {(row: T) => string} key stays the same while the row moves
  * @property {(from: number, to: number) => void} need rows that are about to be seen
+ * @property {unknown} [order] while it is the same, every row stands where it stood; undefined: rows may move
  */
 /** @template T @typedef {{title: any, cls?: string, cell: (row: T) => any, sort?: string}} Column `sort`: what to sort by */
 /**
@@ -62,8 +63,8 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
   const [own, setOwn] = useState(/** @type {Cursor} */ (there.left.cursor));
   /** The column whose head is active; -1: a row is. */
   const [head, setHead] = useState(-1);
-  /** Where a range of selected rows began, and whether it has been drawn further. */
-  const anchor = useRef({ at: 0, drawn: false });
+  /** The row at which a range of selected rows began, and whether it has been drawn further. */
+  const anchor = useRef({ at: 0, key: /** @type {string|null} */ (null), order: /** @type {unknown} */ (undefined), drawn: false });
   const active = cursor ?? own, setActive = setCursor ?? setOwn;
   const count = source.length;
   const whole = count * ROW, tall = Math.min(whole, HEIGHT_MAX);
@@ -111,13 +112,33 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
     const { scrollTop: top } = element;
     setView((old) => ({ ...old, top }));
   };
+  /** A range begins anew. @param {number} at @param {string|null} key */
+  const begin = (at, key) => { anchor.current = { at, key, order: source.order, drawn: false }; };
   useLayoutEffect(() => {
     const y = active.index * ROW;
     if (active.reveal && (y < at || y + ROW > at + view.height)) scroll(Math.max(0, y - view.height / 3));
-    anchor.current = { at: active.index, drawn: false };
+    begin(active.index, active.key);
   }, [active.reveal]);
+  /** Where the row is at which a range began; null: it is gone, or far from what is loaded. */
+  const begun = () => {
+    const { at, key, order } = anchor.current, here = source.row(at);
+    if (key === null || (here ? source.key(here) === key : order !== undefined && order === source.order)) return at;
+    for (let step = 1; step < count; step += 1) {
+      for (const near of [at - step, at + step]) {
+        const row = near >= 0 && near < count ? source.row(near) : undefined;
+        if (row && source.key(row) === key) return near;
+      }
+    }
+    return null;
+  };
   /** @param {number} to */
-  const draw = (to) => { marks?.range(anchor.current.at, to, !anchor.current.drawn); anchor.current.drawn = true; };
+  const draw = (to) => {
+    const from = begun(), row = source.row(to);
+    // The row that was meant is not there to begin at: what stands in its place was chosen by nobody.
+    if (from === null) begin(to, row ? source.key(row) : null);
+    marks?.range(from ?? to, to, !anchor.current.drawn);
+    anchor.current.drawn = true;
+  };
 
   /** @param {number} to @param {boolean} [extend] */
   const move = (to, extend = false) => {
@@ -125,7 +146,7 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
     const row = source.row(next);
     setHead(-1);
     setActive({ index: next, key: row ? source.key(row) : null, row });
-    if (extend) draw(next); else anchor.current = { at: next, drawn: false };
+    if (extend) draw(next); else begin(next, row ? source.key(row) : null);
     const y = next * ROW;
     if (y < at) scroll(y);
     else if (y + ROW > at + view.height) scroll(y + ROW - view.height);
@@ -153,7 +174,7 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
     if (event.key === "Escape") return marks.clear();
     if ((event.key !== " " && event.key !== "Insert") || count === 0) return false;
     if (row) marks.toggle(row);
-    anchor.current = { at: index, drawn: false };
+    begin(index, row ? source.key(row) : null);
     if (event.key === "Insert") move(index + 1);
     return true;
   };

@@ -57,13 +57,19 @@ pub fn command() -> Command {
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let digests = wanted(flags)?;
+    let rules = filters::of_verb(flags)?;
     if let Some(list) = flags.get(&CHECK)? {
+        if !rules.is_empty() {
+            return Err(CommandError::usage(
+                "--check compares the files that its list names, and takes no rules: take lines out of the list",
+            ));
+        }
         return sum_list::run(flags, &list, &LOCATIONS, digests);
     }
     let places = named::places(flags, &LOCATIONS, Needs::READ)?;
     let is_relative = flags.has(&RELATIVE);
     let terminal = std::io::stdout().is_terminal();
-    let mut run = VerbRun::new("sum", flags)?.without(filters::of_verb(flags)?);
+    let mut run = VerbRun::new("sum", flags)?.without(rules);
     run.each(&places, |run, files, place| {
         if is_relative {
             let name = split_name(place.shown()).1;

@@ -515,5 +515,7 @@ fn sum_compares_a_list_with_files_wherever_they_are() {
     fs::write(sandbox.path("typed"), "\n").unwrap();
     sandbox.run(["sum", "-c", "typed"]).failed_with(2, &["typed names no file", "nothing was compared"]);
     sandbox.run(["sum", "-c", "absent"]).failed_with(11, &["cannot read the list", "absent"]);
+    let chosen = sandbox.run(["sum", "-c", "list", "--exclude", "*.o"]);
+    chosen.failed_with(2, &["--check compares the files that its list names"]);
     sandbox.run(["sum"]).failed_with(2, &["LOCATION"]);
 }

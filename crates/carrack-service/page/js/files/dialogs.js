@@ -1,6 +1,7 @@
 // The small dialogs of the files view: names, properties, places, keys.
 import { html, useState } from "../ui.js";
 import { call, stream } from "../api.js";
+import { locationWord } from "../command.js";
 import { useLive } from "../store.js";
 import { Copy, Dialog, Time, Trouble, useAction } from "../parts.js";
 import { bytes, plural } from "../format.js";
@@ -72,7 +73,7 @@ export function Properties({ targets, paths, close, save }) {
       ${(!entry || entry.kind === "directory") && html`<dt>Holds</dt><dd><${Measure} place=${place} paths=${paths} /></dd>`}
       ${entry?.kind === "file" && html`<dt>Digest</dt><dd>${digest?.digest ? html`<code>blake3 ${digest.digest}</code>` : html`<button disabled=${hash.busy} onClick=${() => hash.go()}>${hash.busy ? "Reading the file…" : "Compute BLAKE3"}</button>`}
         <${Trouble} problem=${hash.problem ?? digest?.failure} /></dd>`}</dl>
-    <div class="bar-of-buttons end">${digest?.digest && html`<${Copy} text=${digest.digest} label="Copy digest" />`}<${Copy} text=${where} label="Copy location" />
+    <div class="bar-of-buttons end">${digest?.digest && html`<${Copy} text=${digest.digest} label="Copy digest" />`}<${Copy} text=${locationWord(where)} label="Copy location" />
       ${save && html`<button onClick=${save}>Download</button>`}<button class="main" onClick=${close}>Close</button></div></div><//>`;
 }
 

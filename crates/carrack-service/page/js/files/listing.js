@@ -27,6 +27,8 @@ export class Listing {
     this.problem = null;
     /** @type {Map<number, Entry>} */
     this.rows = new Map();
+    /** Another number: rows may stand elsewhere than before. */
+    this.order = 0;
     this.seen = { from: 0, to: 60 };
     this.control = new AbortController();
     this.flying = false;
@@ -42,6 +44,7 @@ export class Listing {
     const mine = this;
     return {
       get length() { return mine.total; }, get complete() { return mine.state === "complete"; },
+      get order() { return mine.order; },
       row: (index) => mine.rows.get(index), key: (row) => row.name,
       need: (from, to) => { mine.seen = { from, to }; if (mine.gap()) void mine.pull(); },
     };
@@ -126,8 +129,10 @@ export class Listing {
 
   /** @param {any} answer @param {boolean} fresh what is here may stand elsewhere by now */
   take(answer, fresh) {
-    if (fresh || this.state !== "complete" || answer.total !== this.total) this.rows = new Map();
-    else if (this.rows.size > KEPT_MOST) this.rows = new Map([...this.rows].filter(([at]) => Math.abs(at - this.seen.from) < KEPT_MOST / 8));
+    if (fresh || this.state !== "complete" || answer.total !== this.total) {
+      this.rows = new Map();
+      this.order += 1;
+    } else if (this.rows.size > KEPT_MOST) this.rows = new Map([...this.rows].filter(([at]) => Math.abs(at - this.seen.from) < KEPT_MOST / 8));
     Object.assign(this, { state: answer.state, count: answer.count, total: answer.total, bytes: answer.bytes, busy: answer.state === "reading" });
     this.problem = answer.failure ? { ...answer.failure, hints: answer.failure.hints ?? [] } : null;
     answer.entries.forEach((/** @type {Entry} */ entry, /** @type {number} */ at) => this.rows.set(answer.offset + at, entry));
@@ -191,12 +196,19 @@ export class Listing {
     /** @type {string[]} */
     const names = [];
     const enough = new AbortController();
+    const read = () => stream("GET", `/listings/${this.id}/names`, { query: { filter, hidden: hidden || null }, signal: enough.signal }, (line) => {
+      const name = String(line).replace(/\/$/, "");
+      if (!but.has(name)) names.push(name);
+      if (names.length > NAMES_MOST) enough.abort();
+    });
     this.id ??= await this.open();
     try {
-      await stream("GET", `/listings/${this.id}/names`, { query: { filter, hidden: hidden || null }, signal: enough.signal }, (line) => {
-        const name = String(line).replace(/\/$/, "");
-        if (!but.has(name)) names.push(name);
-        if (names.length > NAMES_MOST) enough.abort();
+      await read().catch(async (error) => {
+        // The service has dropped the listing meanwhile, as for `ask`.
+        if (error.status !== 404) throw error;
+        this.id = await this.open();
+        names.length = 0;
+        await read();
       });
     } catch (error) {
       if (!enough.signal.aborted) throw error;

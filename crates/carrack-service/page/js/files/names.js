@@ -44,10 +44,10 @@ export const last = (path) => path.slice(path.lastIndexOf("/") + 1);
 /** A location as tasks and the command line take it. @param {Place} place @param {string} [name] */
 export const location = (place, name) => `@${place.endpoint}:${name === undefined ? place.path : join(place.path, name)}`;
 
-/** A place that somebody typed, `@NAME:/PATH` or a path at the same endpoint; null: it is none.
+/** The place of a location, `@NAME:/PATH` or a path at the same endpoint; null: it is none. White space is part of a name.
  * @param {string} text @param {string} endpoint @returns {Place|null} */
 export function placeOf(text, endpoint) {
-  const [, name, path] = /^@([A-Za-z0-9._-]+):(.*)$/s.exec(text.trim()) ?? [null, endpoint, text];
+  const [, name, path] = /^@([A-Za-z0-9._-]+):(.*)$/s.exec(text) ?? [null, endpoint, text];
   /** @type {string[]} */
   const steps = [];
   for (const step of wire(path).split("/")) {

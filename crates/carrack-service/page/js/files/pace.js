@@ -6,8 +6,12 @@ import { bytes, duration, rate } from "../format.js";
 
 /** Rates are of so long, and of no less, in milliseconds. */
 const LONG = 8000, LEAST = 500;
-/** @param {Pace|undefined} pace @param {number} now in milliseconds @param {number} done @returns {Pace} */
-export const paced = (pace, now, done) => [...(pace ?? []).filter(([at]) => now - at < LONG), [now, done]];
+/** With one more sample. The latest of those before the last seconds stays: blocks come in bursts, which are counted whole.
+ * @param {Pace|undefined} pace @param {number} now in milliseconds @param {number} done @returns {Pace} */
+export function paced(pace, now, done) {
+  const samples = pace ?? [], begin = samples.findLastIndex(([at]) => now - at >= LONG);
+  return [...samples.slice(Math.max(0, begin)), [now, done]];
+}
 
 /** Bytes a second, and the seconds that are left; null: not known yet. @param {Going} going */
 export function paceOf({ pace = [], done, size }) {

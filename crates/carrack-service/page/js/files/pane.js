@@ -6,7 +6,8 @@ import { Empty, Time, Trouble } from "../parts.js";
 import { bytes, count, plural } from "../format.js";
 import { Listing } from "./listing.js";
 import { NONE, add, has, sum, toggle, unseen } from "./selection.js";
-import { Spelled, location, parent, placeOf, same, spelled, typed, wire } from "./names.js";
+import { Spelled, location, parent, same, spelled, typed, wire } from "./names.js";
+import { bounded, placeTyped } from "./typed.js";
 import { keep, mark, read, visit } from "./places.js";
 
 /** @typedef {import("./listing.js").Entry} Entry */
@@ -226,8 +227,8 @@ export function Bar({ pane, user, endpoints, go, link, choose, focus }) {
     <div class="bar-line"><select aria-label=${`Endpoint of the ${word} pane`} value=${place?.endpoint ?? ""} onChange=${(/** @type {Event} */ event) => { const { value } = /** @type {HTMLSelectElement} */ (event.currentTarget); if (value) go({ endpoint: value, path: "/" }); }}>
         ${!endpoints.some((one) => one.name === place?.endpoint) && html`<option value=${place?.endpoint ?? ""}>${place ? `@${place.endpoint}` : "Choose…"}</option>`}
         ${endpoints.map((one) => html`<option value=${one.name}>@${one.name}${one.read_only ? " (read only)" : ""}</option>`)}</select>
-      ${edits ? html`<input class="path-box mono" aria-label=${`Path of the ${word} pane`} autofocus spellcheck=${false} autocapitalize="none" defaultValue=${place ? typed(place.path) : "/"} ref=${focusOnce} onBlur=${() => setEdits(false)}
-          onKeyDown=${(/** @type {KeyboardEvent} */ event) => { const to = placeOf(/** @type {HTMLInputElement} */ (event.currentTarget).value, place?.endpoint ?? ""); if (event.key !== "Escape" && (event.key !== "Enter" || !to)) return; setEdits(false); gridOf(side)?.focus(); if (event.key === "Enter" && to) go(to); event.preventDefault(); }} />`
+      ${edits ? html`<input class="path-box mono" aria-label=${`Path of the ${word} pane`} autofocus spellcheck=${false} autocapitalize="none" defaultValue=${place ? bounded(typed(place.path)) : "/"} ref=${focusOnce} onBlur=${() => setEdits(false)}
+          onKeyDown=${(/** @type {KeyboardEvent} */ event) => { const to = placeTyped(/** @type {HTMLInputElement} */ (event.currentTarget).value, place?.endpoint ?? ""); if (event.key !== "Escape" && (event.key !== "Enter" || !to)) return; setEdits(false); gridOf(side)?.focus(); if (event.key === "Enter" && to) go(to); event.preventDefault(); }} />`
         : html`<nav class="crumbs" aria-label=${`Path of the ${word} pane`}>${place && html`<a href=${link({ ...place, path: "/" })} aria-current=${steps.length ? undefined : "location"} aria-label="Root folder">/</a>
           ${steps.length > 3 && html`<button class="plain small-button" onClick=${() => setEdits(true)} aria-label="Whole path">…</button><span aria-hidden="true">/</span>`}
           ${shownSteps.map(({ step, path }, at) => html`<a class="one-line" href=${link({ ...place, path })} aria-current=${path === place.path ? "location" : undefined}><${Spelled} of=${step} /></a>${at < shownSteps.length - 1 && html`<span aria-hidden="true">/</span>`}`)}`}</nav>`}

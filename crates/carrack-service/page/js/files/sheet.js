@@ -4,7 +4,8 @@ import { call, stream } from "../api.js";
 import { submitLine } from "../command.js";
 import { Command, Dialog, Time, Trouble, useAction } from "../parts.js";
 import { bytes, count, plural, range } from "../format.js";
-import { Spelled, location, placeOf, spelled, typed } from "./names.js";
+import { Spelled, location, spelled, typed } from "./names.js";
+import { bounded, placeTyped } from "./typed.js";
 import { clash, pairsOf, pathsOf } from "./actions.js";
 
 /** @typedef {import("./actions.js").Targets} Targets */
@@ -206,8 +207,8 @@ export function TaskSheet({ kind, targets, to, close, done }) {
   return html`<${Dialog} title=${title} close=${close}><form ref=${form} class="task-sheet" onInput=${read} onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); void start.go(); }}>
     <h2>${title}</h2>
     <dl class="facts"><dt>${kind === "delete" ? "In" : "From"}</dt><dd class="mono">${spelled(location(chosen.place))}</dd>
-      ${kind !== "delete" && html`<dt><label for="sheet-into">To</label></dt><dd><input id="sheet-into" class="mono" required spellcheck=${false} defaultValue=${into ? typed(location(into)) : ""} placeholder="@endpoint:/path"
-        onChange=${(/** @type {Event} */ event) => setInto(placeOf(/** @type {HTMLInputElement} */ (event.currentTarget).value, chosen.place.endpoint))} /></dd>`}</dl>
+      ${kind !== "delete" && html`<dt><label for="sheet-into">To</label></dt><dd><input id="sheet-into" class="mono" required spellcheck=${false} defaultValue=${into ? bounded(typed(location(into))) : ""} placeholder="@endpoint:/path"
+        onChange=${(/** @type {Event} */ event) => setInto(placeTyped(/** @type {HTMLInputElement} */ (event.currentTarget).value, chosen.place.endpoint))} /></dd>`}</dl>
     ${paths && paths.length > 0 && !chosen.whole && html`<ul class="names-list mono" tabindex="0" aria-label=${kind === "delete" ? "What would be deleted" : "What is taken"}>${paths.slice(0, 100).map((path) => html`<li class="one-line"><${Spelled} of=${path.slice(path.lastIndexOf("/") + 1)} /></li>`)}
       ${paths.length > 100 && html`<li class="quiet">and ${plural(paths.length - 100, "more item")}</li>`}</ul>`}
     <section class=${`notice preview ${kind === "delete" ? "warn" : ""}`} aria-label="Preview">${paths && paths.length > 0 ? html`<${Measure} place=${chosen.place} paths=${paths} done=${(/** @type {any} */ found) => setSize({ bytes: found.bytes, items: found.files + found.directories })} />` : !fault && html`<p>Reading the names…</p>`}
@@ -224,6 +225,6 @@ export function TaskSheet({ kind, targets, to, close, done }) {
         <label class="field"><span>Time zone</span><input name="zone" defaultValue=${Intl.DateTimeFormat().resolvedOptions().timeZone} /></label>`}</div></details>`}
     ${known && task && task.pairs && task.pairs.length <= 50 && html`<details><summary>The same at the command line</summary><${Command} line=${submitLine(known, task)} /></details>`}
     <div class="bar-of-buttons end sheet-end"><button type="button" class="plain" onClick=${close}>${kind === "delete" ? "Keep" : "Cancel"}</button>
-      ${kind === "copy" && when === "now" && html`<button type="button" disabled=${plan.busy || !task || Boolean(why) || paths?.length === 0} onClick=${() => plan.go()}>What would change</button>`}
+      ${kind === "copy" && when === "now" && html`<button type="button" disabled=${plan.busy || !task || Boolean(why) || paths?.length === 0} onClick=${() => { if (form.current?.reportValidity()) void plan.go(); }}>What would change</button>`}
       <button class=${kind === "delete" ? "danger" : "main"} disabled=${start.busy || !task || Boolean(why) || paths?.length === 0}>${start.busy ? "Starting…" : when === "now" || kind === "delete" ? act : "Make timer"}</button></div></form><//>`;
 }

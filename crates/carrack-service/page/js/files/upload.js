@@ -1,7 +1,7 @@
 // Uploads: files dropped on a pane go up in blocks. The service says which blocks it has not; so the same file dropped
 // again goes on where it stood. They go on while another view is shown.
 import { html, useEffect, useState } from "../ui.js";
-import { Problem, address, call, headers, problemOf, sessionNumber } from "../api.js";
+import { Problem, address, call, headers, problemOf, proved, sessionNumber } from "../api.js";
 import { Progress, Trouble } from "../parts.js";
 import { count, plural } from "../format.js";
 import { paced, uploadWords } from "./pace.js";
@@ -87,7 +87,8 @@ async function send(upload, block) {
     /** @type {any} */
     let fault;
     try {
-      const number = sessionNumber(), answer = await fetch(address(path), { method: "PUT", headers: headers({ "content-type": "application/octet-stream" }), body: part, signal: upload.control.signal });
+      const number = sessionNumber(), { signal } = upload.control, kind = { "content-type": "application/octet-stream" };
+      const answer = await proved(() => fetch(address(path), { method: "PUT", headers: headers(kind), body: part, signal }));
       if (answer.ok) { sent(upload, part.size); return; }
       fault = await problemOf(answer, path, number);
     } catch (error) {
@@ -106,7 +107,7 @@ async function run(upload, replace) {
   const { file, place, name } = upload;
   upload.control = new AbortController();
   const { signal } = upload.control;
-  put(upload, { state: "hashing", done: 0, problem: null });
+  put(upload, { state: "hashing", done: 0, problem: null, pace: [] });
   try {
     const blocks = await hash(upload);
     const body = { path: join(place.path, name), size: file.size, block_bytes: BLOCK, blocks, modified: new Date(file.lastModified).toISOString(), existing: replace ? "replace" : "fail" };
@@ -114,7 +115,8 @@ async function run(upload, replace) {
     /** @type {number[]} */
     const missing = made.missing.flatMap((/** @type {[number, number]} */ [from, to]) => Array.from({ length: to - from + 1 }, (_, at) => from + at));
     const left = missing.reduce((sum, block) => sum + Math.min(BLOCK, file.size - block * BLOCK), 0);
-    put(upload, { state: "sending", id: made.id, done: file.size - left, kept: file.size - left });
+    const done = file.size - left;
+    put(upload, { state: "sending", id: made.id, done, kept: done, pace: paced([], performance.now(), done) });
     await Promise.all(Array.from({ length: LANES }, async () => { for (let block = missing.shift(); block !== undefined; block = missing.shift()) await send(upload, block); }));
     put(upload, { state: "publishing" });
     let now = made.state === "published" ? made : await call("POST", `/uploads/${made.id}/publish`, { signal });

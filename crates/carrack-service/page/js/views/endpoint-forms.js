@@ -5,16 +5,25 @@ import { Dialog, Trouble, useAction } from "../parts.js";
 import { addressOf, nameFor } from "../address.js";
 import { Found } from "./found.js";
 
+const MIB = 1 << 20;
+/** A timetable as it is typed: hours and their rate a line. A line that is not understood is an error. @param {string} text */
+function timetableOf(text) {
+  return text.split("\n").filter((line) => line.trim()).map((line) => {
+    const [, from, until, mib] = /^\s*(\d{1,2}:\d\d)\s*-\s*(\d{1,2}:\d\d)\s*=\s*(\d+(?:\.\d+)?)\s*(?:MiB\/s)?\s*$/.exec(line) ?? [];
+    if (!from) throw Object.assign(new Error(`This line of the hours is not understood: ${line.trim()}`), { hints: ["Write it as 08:00-18:00 = 2.5: from, until, and MiB/s with a decimal point."] });
+    return { from: from.padStart(5, "0"), until: until.padStart(5, "0"), rate: Math.round(Number(mib) * MIB) };
+  });
+}
+
 /** Numbers that stand for no limit where they are left out. @param {{endpoint: any, close: () => void, done: () => void}} props */
 export function Edit({ endpoint, close, done }) {
-  const { limits, defaults } = endpoint, MIB = 1 << 20;
+  const { limits, defaults } = endpoint;
   // What was read when it was opened: somebody else's change since then is not written over.
   const [version] = useState(endpoint.version);
-  const save = useAction((/** @type {FormData} */ form) => {
+  const save = useAction(async (/** @type {FormData} */ form) => {
     const text = (/** @type {string} */ name) => String(form.get(name) ?? "").trim();
     const number = (/** @type {string} */ name, unit = 1) => text(name) ? Math.round(Number(text(name)) * unit) : null;
-    const timetable = text("timetable").split("\n").map((line) => /^\s*(\d\d:\d\d)\s*-\s*(\d\d:\d\d)\s*=\s*([\d.]+)/.exec(line)).filter((row) => row !== null)
-      .map(([, from, until, mib]) => ({ from, until, rate: Math.round(Number(mib) * MIB) }));
+    const timetable = timetableOf(text("timetable"));
     return call("PATCH", `/endpoints/${encodeURIComponent(endpoint.name)}`, { headers: { "if-match": `"${version}"` }, body: {
       description: text("description"), read_only: Boolean(form.get("read_only")), uploads: Boolean(form.get("uploads")), ownership: Boolean(form.get("ownership")), users: text("users").split(/[\s,]+/).filter(Boolean),
       limits: { transfers: number("transfers"), streams: number("streams"), rate: number("rate", MIB), timetable, ...(text("drained") && { drained: text("drained") }) },

@@ -1,9 +1,10 @@
 // Files: two panes, each a folder of an endpoint; tasks go from one to the other.
 import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
-import { address, call, hasToken, headers, problemOf, sessionNumber } from "../api.js";
+import { Problem, address, call, hasToken, headers, problemOf, sessionNumber } from "../api.js";
 import { useLive } from "../store.js";
 import { Empty, Menu, Progress, Segments, State, Trouble, useAction } from "../parts.js";
 import { bytes, duration, title } from "../format.js";
+import { locationWord } from "../command.js";
 import { Bar, Foot, Grid, Icon, filterOf, gridOf, other, usePane } from "../files/pane.js";
 import { entry, recall, remember } from "../entry.js";
 import { exact, linkTo, join, last as baseName, lastWay, location, parent, placeOf, same, spelled } from "../files/names.js";
@@ -99,6 +100,7 @@ function Panes({ known, endpoints, query, last, go }) {
     if (entry.kind === "directory" && from.place) open(from.side, { ...from.place, path: join(from.place.path, entry.name) });
     else void act.go("properties", from, entry);
   };
+  const [lost, setLost] = useState(/** @type {any} */ (null));
   const refresh = (/** @type {(Place|null)[]} */ changed) => { for (const one of [left, right]) if (changed.some((place) => place && same(place, one.place))) one.again(); };
   const save = async (/** @type {Targets} */ targets) => {
     const { place, entries, all } = targets, file = !all && entries.length === 1 && entries[0].kind === "file" ? entries[0] : null;
@@ -109,7 +111,8 @@ function Panes({ known, endpoints, query, last, go }) {
     // What is wrong is told here, not in a file that holds an error.
     await call("GET", `${base}properties`, { query: { path: paths[0].replace(/(.)\/$/, "$1") } });
     const name = file ? spelled(file.name) : `${spelled(!all && entries.length === 1 ? entries[0].name : baseName(place.path) || place.endpoint)}.tar`;
-    fetchFile(url, name, file ? file.size : 0);
+    setLost(null);
+    void fetchFile(url, name, file ? file.size : 0).catch(setLost);
   };
   const act = useAction(async (/** @type {string} */ name, /** @type {Pane} */ from, /** @type {Entry|null} */ only = null, /** @type {Place|null} */ into = null) => {
     const targets = targetsOf(from, only), to = into ?? panes[other(from.side)].place;
@@ -118,7 +121,7 @@ function Panes({ known, endpoints, query, last, go }) {
     if (name === "download") await save(targets);
     else if (name === "locate") {
       const paths = await pathsOf(targets);
-      await navigator.clipboard.writeText(paths.map((path) => location({ ...targets.place, path })).join("\n"));
+      await navigator.clipboard.writeText(paths.map((path) => locationWord(location({ ...targets.place, path }))).join("\n"));
       say(`Copied ${paths.length === 1 ? "the location" : `${paths.length} locations`}`);
     } else setAsk({ name, targets, to, paths: name === "properties" ? await pathsOf(targets) : null, entry: targets.entries[0] });
   });
@@ -160,7 +163,7 @@ function Panes({ known, endpoints, query, last, go }) {
     dragged = { side: from.side, entry: from.marks.has(entry) ? null : entry };
     if (!event.dataTransfer || !from.place) return;
     event.dataTransfer.effectAllowed = "copyMove";
-    event.dataTransfer.setData("text/plain", location(from.place, entry.name));
+    event.dataTransfer.setData("text/plain", locationWord(location(from.place, entry.name)));
   };
   const takes = (/** @type {Pane} */ on) => (/** @type {DragEvent} */ event, /** @type {Entry|null} */ into) => {
     if (event.dataTransfer?.types.includes("Files")) return true;
@@ -203,7 +206,7 @@ function Panes({ known, endpoints, query, last, go }) {
         <${Menu} label="More">${IN_MENU.map((name) => commands.find((one) => one.name === name)).map((one) => one && button(one))}<//></div>
       <div class="side-switch"><${Segments} value=${at} set=${(/** @type {string} */ side) => { setAt(side); }} label="Pane" choices=${[["left", "Left"], ["right", "Right"]]} /></div></div>
     <input type="file" multiple hidden ref=${files} onChange=${(/** @type {Event} */ event) => { const input = /** @type {HTMLInputElement} */ (event.currentTarget); if (pane.place) void send.go(pane, pane.place, Promise.resolve({ files: [...(input.files ?? [])].map((file) => ({ file, name: exact(file.name) })), folders: [], more: false })); input.value = ""; }} />
-    <${Trouble} problem=${act.problem ?? send.problem} />
+    <${Trouble} problem=${act.problem ?? send.problem ?? lost} />
     <div class="files" data-at=${at} onDragEnd=${() => { dragged = null; }} onCopy=${(/** @type {ClipboardEvent} */ event) => { if (/** @type {Element} */ (event.target).closest("[role=grid]") && getSelection()?.isCollapsed !== false) { event.preventDefault(); run("locate"); } }}>
       ${bar(left)}${bar(right)}<div class="arrows">${send1(left)}${send1(right)}</div>${grid(left)}${grid(right)}<${Foot} pane=${left} /><${Foot} pane=${right} /></div>
     ${tasks.length > 0 && html`<section class="sheet running" aria-label="Tasks started here"><ul class="causes">${tasks.map(({ id, places: changed }) => html`<${Running} key=${id} id=${id} ended=${() => refresh(changed)} forget=${() => setTasks((before) => before.filter((one) => one.id !== id))} />`)}</ul></section>`}
@@ -216,19 +219,33 @@ function Panes({ known, endpoints, query, last, go }) {
     ${ask?.name === "keys" && html`<${Keys} commands=${commands} uploads=${canUpload} close=${close} />`}`;
 }
 
-/** Gives a file to the browser. A token is known to this page alone, so it reads the file itself. @param {string} url @param {string} name @param {number} size */
-function fetchFile(url, name, size) {
+/** What a file of a download holds, as far as a page can keep it. @param {Response} answer */
+async function blobOf(answer) {
+  const parts = [], reader = answer.body?.getReader();
+  let held = 0;
+  for (;;) {
+    const { done, value } = await reader?.read().catch(() => { throw new Problem(0, "unreachable", "The download broke off.", ["Download it again."]); }) ?? { done: true };
+    if (done || !value) return new Blob(parts);
+    held += value.length;
+    if (held > BLOB_MOST) { void reader?.cancel(); throw tooMuch(`More than ${bytes(BLOB_MOST)}`); }
+    parts.push(value);
+  }
+}
+/** @param {string} how */
+const tooMuch = (how) => new Problem(0, "too-many", `${how} are too much for a login by token.`, ["Log in with a password or a link; then the browser saves the file by itself."]);
+
+/** Gives a file to the browser. A token is known to this page alone, so it reads the file itself.
+ * @param {string} url @param {string} name @param {number} size 0: nobody knows */
+async function fetchFile(url, name, size) {
   const link = document.createElement("a");
   link.download = name;
   if (!hasToken()) { link.href = url; link.click(); return; }
-  if (size > BLOB_MOST) throw Object.assign(new Error(`${bytes(size)} are too much for a login by token.`), { hints: ["Log in with a password or a link; then the browser saves the file by itself."] });
-  const number = sessionNumber();
-  void fetch(url, { headers: headers({ accept: "*/*" }) }).then(async (answer) => {
-    if (!answer.ok) throw await problemOf(answer, url, number);
-    link.href = URL.createObjectURL(await answer.blob());
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-  });
+  if (size > BLOB_MOST) throw tooMuch(bytes(size));
+  const number = sessionNumber(), answer = await fetch(url, { headers: headers({ accept: "*/*" }) }).catch(() => { throw new Problem(0, "unreachable", "The server does not answer.", ["Download it again."]); });
+  if (!answer.ok) throw await problemOf(answer, url, number);
+  link.href = URL.createObjectURL(await blobOf(answer));
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 /** A task that was started here. @param {{id: string, ended: () => void, forget: () => void}} props */

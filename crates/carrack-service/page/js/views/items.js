@@ -1,7 +1,8 @@
 // What became of each item of a task, and the failed ones grouped by cause.
 import { html, useEffect, useState } from "../ui.js";
 import { call } from "../api.js";
-import { onGap } from "../live.js";
+import { onEvent, onGap } from "../live.js";
+import { changesOf } from "../store.js";
 import { save } from "../save.js";
 import { Table } from "../table.js";
 import { useWindows } from "../windows.js";
@@ -18,7 +19,11 @@ export function Items({ id, revision }) {
   const list = useWindows((offset, limit, signal) => call("GET", `/tasks/${id}/items`, { query: { state, filter, offset, limit }, signal }),
     (/** @type {Item} */ item) => `${item.pair}/${item.path}`, [id, state, filter, revision]);
   const { again } = list;
-  useEffect(() => onGap(again), [id, state, filter, revision]);
+  useEffect(() => {
+    const ends = changesOf(id, ["items_done", "items_skipped", "items_failed", "items_deleted"]);
+    const off = [onGap(again), onEvent((event) => { if (ends(event)) again(); })];
+    return () => { for (const end of off) end(); };
+  }, [id, state, filter, revision]);
   const saving = useAction((kind, end) => save(`/tasks/${id}/items`, { state }, kind, `items-${id}.${end}`));
   return html`<section class="stack" aria-label="Items"><div class="view-head"><h2>Items</h2><div class="filters">${(list.total > 0 || filter) && html`<span class="quiet" role="status">${plural(list.total, "item")}${list.source.complete || list.loading ? "" : " so far"}</span>`}
       <${Search} label="Path contains, or is like *.dat" value=${filter} set=${setFilter} />

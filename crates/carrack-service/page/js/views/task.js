@@ -1,7 +1,9 @@
 // One task: where it stands, its time line, what happened, its items, and what can be done with it.
-import { html, useMemo, useState } from "../ui.js";
+import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
 import { all, call } from "../api.js";
-import { useLive } from "../store.js";
+import { changesOf, useLive } from "../store.js";
+import { onGap } from "../live.js";
+import { NOTHING, added, newest } from "../history.js";
 import { Command, Confirm, Copy, Dialog, Empty, Name, Progress, Segments, State, Time, Trouble, useAction } from "../parts.js";
 import { verdict } from "../verdict.js";
 import { ahead, between, bytes, count, duration, percentText, plural, range, rate, shown, title } from "../format.js";
@@ -16,7 +18,30 @@ import { Receipts } from "./receipts.js";
 
 /** @typedef {import("../types.js").Task} Task */
 /** @typedef {import("../types.js").CarrackEvent} CarrackEvent */
-const EVENTS_MOST = 5000;
+
+/** The events of a task, from its first to what happens now. @param {string} id */
+function useEvents(id) {
+  /** `since`: behind which event some may be missing; null: behind none. */
+  const kept = useRef({ id: "", since: /** @type {number|null} */ (0), history: NOTHING });
+  useEffect(() => onGap(() => { kept.current.since ??= newest(kept.current.history); }), []);
+  return useLive(async (signal, show) => {
+    if (kept.current.id !== id) kept.current = { id, since: 0, history: NOTHING };
+    const mine = kept.current;
+    mine.since ??= newest(mine.history);
+    for (let isMore = true; isMore;) {
+      const page = await call("GET", `/tasks/${id}/events`, { query: { limit: 1000, since: mine.since }, signal });
+      mine.history = added(mine.history, page.items);
+      isMore = Boolean(page.next) && page.items.length > 0;
+      mine.since = isMore ? page.items.at(-1).id : null;
+      if (isMore) show(mine.history);
+    }
+    return mine.history;
+  }, [id], (event, now) => {
+    if (event.task !== id || kept.current.id !== id) return false;
+    kept.current.history = added(kept.current.history, [event]);
+    return now ? kept.current.history : false;
+  });
+}
 
 /** @param {{id: string, known: import("../types.js").Whoami, go: (to: string) => void}} props */
 export function TaskView({ id, known, go }) {
@@ -24,10 +49,7 @@ export function TaskView({ id, known, go }) {
     if (event.task !== id) return false;
     return event.kind === "progress" && event.detail.progress && now ? { ...now, progress: event.detail.progress } : true;
   });
-  const events = useLive((signal) => all(`/tasks/${id}/events`, {}, EVENTS_MOST, signal), [id], (event, now) => {
-    if (event.task !== id || !now) return false;
-    return now.items.some((one) => one.id === event.id) ? false : { ...now, items: [...now.items, event] };
-  });
+  const events = useEvents(id);
   if (!task.value && /** @type {any} */ (task.problem)?.status === 404) {
     return html`<div class="view-head"><h1>No such task</h1></div><div class="sheet"><${Empty} title="This service has no such task"><p>It may be another user's, or the address may be cut. Tasks that ended long ago are forgotten, with their items.</p>
       <p class="mono">${shown(id)}</p><p class="bar-of-buttons centred"><a class="button main" href="#/tasks">All tasks</a><a class="button" href=${`#/tasks?q=${encodeURIComponent(id.slice(0, 64))}`}>Find it by its identifier</a></p><//></div>`;
@@ -47,9 +69,10 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
   const { progress, request } = task, ended = Boolean(task.ended);
   const done = share(task), failed = progress.items_failed ?? 0;
   const revision = `${task.state} ${ended}`;
+  const fails = useMemo(() => changesOf(task.id, ["items_failed"]), [task.id]);
   const failures = useLive((signal) => failed ? all(`/tasks/${task.id}/items`, { state: "failed" }, 5000, signal) : Promise.resolve(null),
-    [task.id, Boolean(failed), revision]);
-  const line = useMemo(() => timeLine(events), [events.length]);
+    [task.id, Boolean(failed), revision], (event) => fails(event) && failed > 0);
+  const line = useMemo(() => timeLine(events), [events]);
   // A failed task that has done nothing has no figures to show.
   const isIdle = task.state === "FAILED" && !progress.bytes_moved && !progress.bytes_skipped && !progress.items_done;
   return html`<div class="view-head"><div><div class="task-title"><h1><bdi>${title(task)}</bdi></h1><${State} state=${task.state} /></div>
@@ -199,14 +222,16 @@ function Actions({ task, put, go }) {
 
 /** @param {{task: Task, put: (task: Task) => void, close: () => void}} props */
 function Edit({ task, put, close }) {
+  // What was read when it was opened: only what is typed over is sent.
+  const [{ label: named, priority: before }] = useState(task.request);
   const save = useAction(async (/** @type {FormData} */ form) => {
-    const deadline = String(form.get("deadline") ?? ""), label = String(form.get("label") ?? "").trim();
-    const body = { label: label || task.request.label, priority: Number(form.get("priority")), ...(deadline && { deadline: new Date(deadline).toISOString() }) };
-    put(await call("PATCH", `/tasks/${task.id}`, { body }));
+    const deadline = String(form.get("deadline") ?? ""), label = String(form.get("label") ?? "").trim(), priority = Number(form.get("priority"));
+    const body = { ...(label && label !== named && { label }), ...(priority !== (before ?? 4) && { priority }), ...(deadline && { deadline: new Date(deadline).toISOString() }) };
+    if (Object.keys(body).length > 0) put(await call("PATCH", `/tasks/${task.id}`, { body }));
   }, close);
   return html`<${Dialog} title="Edit task" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void save.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}>
-    <h2>Edit task</h2><label class="field"><span>Label</span><input name="label" defaultValue=${task.request.label ?? ""} /></label>
-    <div class="two"><label class="field"><span>Priority</span><input name="priority" type="number" min="0" max="9" defaultValue=${task.request.priority ?? 4} /></label>
+    <h2>Edit task</h2><label class="field"><span>Label</span><input name="label" defaultValue=${named ?? ""} /></label>
+    <div class="two"><label class="field"><span>Priority</span><input name="priority" type="number" min="0" max="9" defaultValue=${before ?? 4} /></label>
     <label class="field"><span>New deadline</span><input name="deadline" type="datetime-local" /></label></div>
     <${Trouble} problem=${save.problem} /><div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${save.busy}>Save</button></div></form><//>`;
 }

@@ -120,14 +120,16 @@ function Saved({ user, now, go }) {
   const read = () => { try { return JSON.parse(localStorage.getItem(place) ?? "{}"); } catch { return {}; } };
   const [kept, setKept] = useState(read);
   const [naming, setNaming] = useState(false);
-  const keep = (/** @type {Record<string, string>} */ all) => { localStorage.setItem(place, JSON.stringify(all)); setKept(all); };
+  // Other tabs keep filters, too.
+  useEffect(() => { const told = () => setKept(read()); addEventListener("storage", told); return () => removeEventListener("storage", told); }, [place]);
+  const keep = (/** @type {(all: Record<string, string>) => Record<string, string>} */ change) => { const all = change(read()); localStorage.setItem(place, JSON.stringify(all)); setKept(all); };
   const [found] = Object.entries(kept).find(([, query]) => query === now) ?? [];
   return html`${Object.keys(kept).length > 0 && html`<select aria-label="Saved filters" value=${found ?? ""} onChange=${(/** @type {Event} */ event) => go(`/tasks?${kept[/** @type {HTMLSelectElement} */ (event.currentTarget).value] ?? ""}`)}>
       <option value="">saved filters</option>${Object.keys(kept).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`}
-    ${found ? html`<button class="plain" onClick=${() => { const { [found]: _, ...rest } = kept; keep(rest); }}>Forget “${found}”</button>`
+    ${found ? html`<button class="plain" onClick=${() => keep(({ [found]: _, ...rest }) => rest)}>Forget “${found}”</button>`
       : now && html`<button onClick=${() => setNaming(true)}>Save this filter</button>`}
     ${naming && html`<${Dialog} title="Save this filter" close=${() => setNaming(false)}><form onSubmit=${(/** @type {SubmitEvent} */ event) => {
-        event.preventDefault(); keep({ ...kept, [String(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("name")).trim()]: now }); setNaming(false); }}>
+        event.preventDefault(); const name = String(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("name")).trim(); keep((all) => ({ ...all, [name]: now })); setNaming(false); }}>
       <h2>Save this filter</h2><label class="field"><span>Name</span><input name="name" required maxlength="60" autofocus /><small class="help">Kept in this browser.</small></label>
       <div class="bar-of-buttons end"><button type="button" class="plain" onClick=${() => setNaming(false)}>Close</button><button class="main">Save</button></div></form><//>`}`;
 }
