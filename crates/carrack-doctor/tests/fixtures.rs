@@ -7,6 +7,7 @@ mod support;
 use std::time::Duration;
 
 use carrack_core::evidence::{Evidence, EvidenceText};
+use carrack_core::report::PathTrace;
 use carrack_doctor::{Finding, Host, HostSide, Path, Severity, Situation, diagnose};
 
 use support::host;
@@ -237,6 +238,47 @@ fn largest_packet_is_not_known_where_nobody_looked() {
     let found = pair("bond", "bond", 20);
     let mtu = found.iter().find(|one| one.rule == "path.mtu").unwrap();
     assert!(mtu.severity == Severity::Unknown && mtu.value.contains("not checked"), "{mtu:?}");
+}
+
+/// Hosts of 9000 and of 1500 bytes, or two of 9000 behind a router that takes 1500: TCP sends what fits.
+#[test]
+fn packet_sizes_that_differ_are_a_fault_only_where_packets_vanish() {
+    let sending = |mtu: &str| {
+        let mut host = host("bond");
+        host.evidence.as_mut().unwrap().put("sys/class/net/bond0/mtu", EvidenceText::Found(mtu.to_owned()));
+        host
+    };
+    let proved = |bytes: u32| {
+        Some(PathTrace { reached: true, mtu_bytes: Some(bytes), is_mtu_proved: true, ..PathTrace::default() })
+    };
+    let dropping = |bytes: u32| proved(bytes).map(|trace| PathTrace { drops_large_packets: true, ..trace });
+    let silent = |bytes: u32| Some(PathTrace { mtu_bytes: Some(bytes), ..PathTrace::default() });
+    let of = |sizes: [&str; 2], there: Option<PathTrace>, back: Option<PathTrace>| {
+        let mut path = Path::default();
+        (path.there.trace, path.back.trace) = (there, back);
+        let [near, far] = sizes.map(sending);
+        let found = diagnose(&Situation { far: Some(far), path, ..Situation::of(near) });
+        let mtu = found.into_iter().find(|one| one.rule == "path.mtu").unwrap();
+        let line = mtu.fix.as_ref().map(|fix| fix.line()).unwrap_or_default();
+        (mtu.severity, mtu.side, mtu.value, line)
+    };
+    for sizes in [["9000", "1500"], ["1500", "9000"], ["9000", "9000"]] {
+        let (severity, _, value, line) = of(sizes, proved(1500), proved(1500));
+        assert!(severity == Severity::Ok && value.starts_with("TCP agrees on 1500") && line.is_empty(), "{value}");
+    }
+    assert_eq!(of(["9000", "9000"], proved(9000), None).2, "9000 bytes");
+    // Where nobody looked, or large packets vanish, it is the smaller host that is raised.
+    for (there, back) in [(None, None), (dropping(1500), proved(1500))] {
+        let (severity, side, value, line) = of(["9000", "1500"], there, back);
+        assert_eq!((severity, side), (Severity::Warning, Some(HostSide::Far)), "{value}");
+        assert!(line.starts_with("ip link set bond0 mtu 9000 "), "{line}");
+    }
+    let (severity, _, value, line) = of(["9000", "9000"], dropping(1500), proved(9000));
+    assert!(
+        severity == Severity::Warning && value.contains("takes 1500") && !line.contains("ip link"),
+        "{value} {line}"
+    );
+    assert_eq!(of(["9000", "1500"], silent(9000), silent(1500)).0, Severity::Unknown);
 }
 
 #[test]
