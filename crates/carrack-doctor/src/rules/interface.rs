@@ -14,11 +14,11 @@ const OSG_SCRIPT: &str = "Open Science Grid, networking scripts";
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "interface.slower",
-        threshold: Threshold::plain("data goes by the fastest interface that is up"),
+        threshold: Threshold::plain("data goes by the fastest interface whose network has both hosts"),
         reason: "a host often has a name for its management port, and another one for its fast card",
         source: "Performance killer 1 of UltraLight, 2005",
         class: OneOperator,
-        check: Check::Host(slower),
+        check: Check::Host(super::detour::slower),
     },
     Rule {
         id: "interface.duplex",
@@ -168,52 +168,9 @@ const ROUNDS: u64 = 1000;
 const BACKLOGS: (u64, [i64; 2]) = (40_000_000_000, [250_000, 30_000]);
 
 /// The interface that carries data, and its speed if that is known.
-fn fast<'a>(view: &View<'a>) -> Known<(Interface<'a>, u64)> {
+pub(super) fn fast<'a>(view: &View<'a>) -> Known<(Interface<'a>, u64)> {
     let carrier = view.facts.carrier()?;
     Ok((carrier, carrier.speed()?))
-}
-
-fn slower(view: &View<'_>) -> Known<Vec<Told>> {
-    if view.situation.is_alone() {
-        return Ok(Vec::new());
-    }
-    let route = view.facts.route()?;
-    let (carrier, speed) = fast(view)?;
-    let faster =
-        view.facts.interfaces().into_iter().filter(|one| one.is_up() && !one.is_loopback() && one.name != carrier.name);
-    // One that belongs to a bond has no address; its bond has. A bridge of containers leads nowhere else.
-    let leads_out = |one: &Interface<'_>| match one.kind() {
-        Ok("bridge") => false,
-        Ok("bond" | "team" | "vlan") => true,
-        Ok(_) | Err(_) => one.is_hardware() || !carrier.is_hardware(),
-    };
-    let faster = faster.filter(|one| !one.addresses().is_empty() && leads_out(one));
-    let best = faster.filter_map(|one| Some((one, one.speed().ok()?))).max_by_key(|(_, speed)| *speed);
-    match best {
-        Some((best, most)) if most > speed => {
-            let value = format!(
-                "data to {} goes by {} ({}), and {} ({}) is up",
-                route.to,
-                carrier.name,
-                units::bits(speed as f64),
-                best.name,
-                units::bits(most as f64)
-            );
-            let cost = format!(
-                "no more than {} instead of {}",
-                units::rate(speed as f64 / 8.0),
-                units::rate(most as f64 / 8.0)
-            );
-            let via = route.via.map(|via| format!(" via {via}")).unwrap_or_default();
-            let line = format!("{} route replace {}{via} dev {}", super::ip(route.to), route.to, best.name);
-            let told = Told::warning(value).about(carrier.name).costs(cost);
-            Ok(vec![told.command(format!(
-                "{line}   # or use the name that the other host has on the network of {}",
-                best.name
-            ))])
-        }
-        _ => Ok(vec![Told::ok(format!("{} ({})", carrier.name, units::bits(speed as f64))).about(carrier.name)]),
-    }
 }
 
 fn duplex(view: &View<'_>) -> Known<Vec<Told>> {

@@ -3,6 +3,7 @@
 mod arrays;
 mod causes;
 mod clock;
+mod detour;
 mod hardware;
 mod hosts;
 mod interface;

@@ -2,7 +2,7 @@
 
 use carrack_faults::link::{self, Host, Setup};
 
-use super::network::{ASK, CABLE_V6, Far, Pair, bracketed, plug, thin_and_long};
+use super::network::{ASK, CABLE_V6, Far, Pair, add_fast, bracketed, plug, thin_and_long};
 use super::{doctor, tune};
 use crate::support::Sandbox;
 use crate::support::netns::Hosts;
@@ -49,13 +49,14 @@ fn doctor_names_the_slower_of_two_interfaces_over_ipv6() {
     let Some(far) = far(&Setup::default(), |_| {}) else { return };
     let [near, other] = [Host::Near, Host::Far].map(|host| far.link.host(host));
     plug(near, other, CABLE_V6);
+    add_fast([near, other], ["fd00:9::1/64", "fd00:9::2/64"]);
     far.doctor(&[ASK]).is_healthy();
     for host in [near, other] {
         host.inside(|| carrack_sys::tun::set_speed("link0", 1000)).unwrap().unwrap();
     }
     let found = far.doctor(&[ASK]);
     found.has_only(&[("near", "interface.slower"), ("far", "interface.slower")]);
-    let line = format!("ip -6 route replace {} dev cable", link::ADDRESSES_V6[1]);
+    let line = format!("ip -6 route replace {} via fd00:9::2 dev fast", link::ADDRESSES_V6[1]);
     assert!(found.fix("near", "interface.slower").starts_with(&line), "{}", found.text);
 }
 
