@@ -220,6 +220,13 @@ fn path_is_judged_by_windows_then_loss_then_the_round_trip() {
         (Stage::RoundTrip, Some(Fact::RoundTripUs(80_000)))
     );
     assert_eq!(path(counts(900 << 20, 0, 0), state(300, 200, 4 << 20)).0, Stage::Network);
+    // Kernels before 5.4 do not tell the window, those before 4.6 not the shortest round trip either.
+    for min_rtt_us in [20_000, 0] {
+        assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(20_000, min_rtt_us, 0)).0, Stage::Window);
+        assert_eq!(path(counts(10 << 20, 0, 2 * SECOND), state(20_000, min_rtt_us, 0)).0, Stage::RoundTrip);
+        assert_eq!(path(counts(10 << 20, 500, 0), state(20_000, min_rtt_us, 0)).0, Stage::Loss);
+    }
+    assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(150, 0, 0)).0, Stage::Network);
 }
 
 /// Measured: eight streams over 10 ms and a full queue, of which one was made behind it; and four over 40 ms that lose
