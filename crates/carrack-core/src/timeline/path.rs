@@ -2,7 +2,7 @@
 //! full, lost packets, the distance.
 
 use super::stretch::{Fact, Stretch};
-use super::{Point, Sample, TcpState};
+use super::{InterfaceCounts, Point, Sample, TcpState};
 use crate::pace::limit::Stage;
 
 /// TCP says that a window held it back for this part of its time.
@@ -23,6 +23,9 @@ const QUEUED: f64 = 0.25;
 const QUEUED_US: f64 = 2_000.0;
 /// Shorter round trips hold nobody back, in microseconds.
 const FAR_US: f64 = 2_000.0;
+/// A card that carries this part of its speed is full: the rest are gaps and preambles, which nobody counts.
+const CARD_FULL: f64 = 0.9;
+
 /// The path, as the sender's kernel saw it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathCounted {
@@ -38,6 +41,8 @@ pub(super) struct PathCounted {
     window_bytes: f64,
     cwnd_bytes: f64,
     in_flight_bytes: f64,
+    /// The card of one of the ends carries all that it can.
+    fills_card: bool,
     /// The part of the window that is in flight; `None` of a kernel that does not tell the window: before Linux 5.4.
     filled: Option<f64>,
 }
@@ -126,13 +131,21 @@ impl Losses {
     }
 }
 
+/// The part of its speed that an end's interface carried one way; 0 where nobody knows.
+fn card_share(end: Stretch<'_>, span_us: u64, way: fn(&InterfaceCounts) -> u64) -> f64 {
+    let Some(card) = end.points.last().and_then(|last| last.sample.interface.as_ref()) else { return 0.0 };
+    let before = end.before.interface.as_ref().filter(|before| before.name == card.name);
+    let bytes = way(&card.counts).saturating_sub(before.map_or(0, |before| way(&before.counts)));
+    share(bytes.saturating_mul(8), card.speed_bits) / (span_us.max(1) as f64 / 1e6)
+}
+
 fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
 impl PathCounted {
-    /// What the samples of a source say of it, over a stretch of `span_us` microseconds.
-    pub fn new(source: Stretch<'_>, sent: &Sample, span_us: u64) -> Self {
+    /// What the samples of both ends say of it, over a stretch of `span_us` microseconds.
+    pub fn new(source: Stretch<'_>, destination: Stretch<'_>, sent: &Sample, span_us: u64) -> Self {
         let counts = &sent.counts;
         // A stream that has just been made, or has gone, says nothing of the path.
         let told: Vec<&Sample> =
@@ -166,6 +179,8 @@ impl PathCounted {
             window_bytes: mean(&|sample| sample.state.window_bytes),
             cwnd_bytes: mean(&|sample| sample.state.cwnd_bytes),
             in_flight_bytes: rate * rtt_us / 1e6,
+            fills_card: card_share(source, span_us, |counts| counts.sent_bytes) >= CARD_FULL
+                || card_share(destination, span_us, |counts| counts.received_bytes) >= CARD_FULL,
             filled: Self::filled(source, span_us),
         }
     }
@@ -190,6 +205,10 @@ impl PathCounted {
 
     /// What of the path holds back, and what the kernel says of it.
     pub fn stage(&self) -> (Stage, Option<Fact>) {
+        // What the sender's own card cannot take waits in its sockets, not in a queue that the round trip shows.
+        if self.fills_card {
+            return (Stage::Network, None);
+        }
         // A slow relay closes its window, too. But it is near, or little is in flight to it: then it is not the window.
         // Where the congestion window allows less it is that one which counts; the other grows as it does.
         let is_less = self.cwnd_bytes <= 0.0 || self.window_bytes <= self.cwnd_bytes;
