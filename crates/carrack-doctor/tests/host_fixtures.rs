@@ -5,8 +5,10 @@
 
 mod support;
 
+use std::time::Duration;
+
 use carrack_core::evidence::EvidenceText;
-use carrack_doctor::{Finding, Host, HostSide, Severity, Situation, Wish, diagnose};
+use carrack_doctor::{Finding, Fix, Host, HostSide, Path, Severity, Situation, Wish, diagnose};
 
 use support::host;
 
@@ -437,6 +439,45 @@ fn kernel_log_is_told_once_for_each_thing_that_goes_wrong() {
         .map(|one| (one.severity, one.value.split(',').next().unwrap_or_default()))
         .collect();
     assert_eq!(told, [(Severity::Failure, "1 such lines"), (Severity::Warning, "2 such lines")]);
+}
+
+/// What is set by one fix is not set again by the next: counters since the start of the host do not go back.
+#[test]
+fn second_fix_sets_nothing() {
+    const PRESSED: &[(&str, &str)] = &[
+        ("proc/sys/net/ipv4/tcp_mem", "188007 250677 376014"),
+        ("proc/net/sockstat", "sockets: used 300\nTCP: inuse 20 orphan 0 tw 4 alloc 30 mem 2000\n"),
+        ("proc/net/netstat", "TcpExt: TCPMemoryPressures ListenOverflows\nTcpExt: 3 7\n"),
+        ("proc/net/softnet_stat", "0000272d 00000003 00000900 00000000\n0000034d 00000001 00000001 00000000\n"),
+        ("proc/sys/net/core/netdev_max_backlog", "1000"),
+        ("proc/sys/net/core/netdev_budget", "300"),
+        ("proc/sys/net/core/rmem_max", "212992"),
+        ("proc/sys/net/core/wmem_max", "212992"),
+        ("proc/meminfo", "MemTotal:       32000000 kB\nMemAvailable:   30000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"),
+    ];
+    let settings = |host: &Host| -> Vec<(String, String)> {
+        let path = Path { round_trip: Some(Duration::from_millis(50)), ..Path::default() };
+        let found = diagnose(&Situation { path, ..Situation::of(host.clone()) });
+        let fixes = found.into_iter().filter_map(|one| one.fix);
+        fixes.filter_map(|fix| if let Fix::Sysctl { name, value } = fix { Some((name, value)) } else { None }).collect()
+    };
+    for fixture in ["dtn-100g", "bond", "laptop", "vm", "lro-one-queue", "half-duplex"] {
+        let mut host = with(host(fixture), PRESSED);
+        let first = settings(&host);
+        assert!(first.iter().any(|(name, value)| name == "net.ipv4.tcp_mem" && value == "1000000 1333332 2000000"));
+        assert!(first.iter().any(|(name, value)| name == "net.core.netdev_budget" && value == "600"), "{first:?}");
+        for (name, value) in &first {
+            let file = format!("proc/sys/{}", name.replace('.', "/"));
+            host = with(host, &[(file.as_str(), value.as_str())]);
+        }
+        // A discipline is that of interfaces that are made from now on, and is set only if that is asked for.
+        let again = settings(&host).into_iter().filter(|(name, _)| name != "net.core.default_qdisc");
+        assert_eq!(again.collect::<Vec<_>>(), [], "{fixture}");
+    }
+    // What somebody has raised further is not lowered.
+    let raised = [("proc/sys/net/core/netdev_budget", "1200"), ("proc/sys/net/core/netdev_max_backlog", "300000")];
+    let host = with(with(host("vm"), PRESSED), &raised);
+    assert!(settings(&host).iter().all(|(name, _)| name == "net.ipv4.tcp_mem"), "{:?}", settings(&host));
 }
 
 #[test]

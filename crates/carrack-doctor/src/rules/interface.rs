@@ -1,6 +1,6 @@
 //! Interfaces: which one carries the data, how it is set up, and what it has lost.
 
-use super::{Check, FAST, Limit, NUMBER_MAX, Rule, Threshold, Told, View};
+use super::{Check, FAST, Limit, Rule, Threshold, Told, View};
 use crate::facts::{Interface, Interrupt, ProcessorList};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator, Ours};
 use crate::known::Known;
@@ -164,6 +164,9 @@ const MTU_LEAST: u64 = 8000;
 const QUEUE: u64 = 10_000;
 /// Rounds of the kernel's receiver, of which one may run out of time.
 const ROUNDS: u64 = 1000;
+/// Packets of one round.
+const BUDGET: i64 = 600;
+const SPREAD: &str = "let more processors serve the card: interface.channels and interface.interrupts tell how";
 /// A backlog for interfaces from this rate on, and for slower ones.
 const BACKLOGS: (u64, [i64; 2]) = (40_000_000_000, [250_000, 30_000]);
 
@@ -484,15 +487,21 @@ fn softnet(view: &View<'_>) -> Known<Vec<Told>> {
     if dropped > 0 {
         let (from, [faster, slower]) = BACKLOGS;
         let is_faster = view.facts.carrier().and_then(|carrier| carrier.speed()).is_ok_and(|speed| speed >= from);
-        let wanted = if is_faster { faster } else { slower }.max(backlog.saturating_mul(2).min(NUMBER_MAX));
+        let wanted = if is_faster { faster } else { slower };
         let value = Told::warning(format!("{dropped} of {packets} packets were dropped, the queue holds {backlog}"));
-        told.push(
-            value.costs("each is a loss that slows a far stream down").sysctl(Parameter::Backlog, wanted.to_string()),
-        );
+        let value = value.costs("each is a loss that slows a far stream down");
+        told.push(match backlog < wanted {
+            true => value.sysctl(Parameter::Backlog, wanted.to_string()),
+            false => value.advice(SPREAD),
+        });
     }
     if squeezed as f64 > packets as f64 / ROUNDS as f64 {
         let value = Told::warning(format!("{squeezed} rounds ended before the queue was empty, of {packets} packets"));
-        told.push(value.sysctl(Parameter::Budget, "600"));
+        // It is counted since the start: a budget that was raised since is left as it is.
+        told.push(match view.facts.network_number("core/netdev_budget") {
+            Ok(now) if now >= BUDGET => value.advice(SPREAD),
+            Ok(_) | Err(_) => value.sysctl(Parameter::Budget, BUDGET.to_string()),
+        });
     }
     if told.is_empty() {
         told.push(Told::ok(format!("none of {packets}")));
