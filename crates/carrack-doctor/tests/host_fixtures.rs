@@ -441,6 +441,20 @@ fn kernel_log_is_told_once_for_each_thing_that_goes_wrong() {
     assert_eq!(told, [(Severity::Failure, "1 such lines"), (Severity::Warning, "2 such lines")]);
 }
 
+#[test]
+fn file_system_that_does_not_answer_is_a_failure() {
+    let silent = EvidenceText::Failed("it did not answer within 10 s".to_owned());
+    for name in ["directory/statvfs", "directory"] {
+        let mount = ("directory/mount", "30 22 0:47 / /data rw - nfs4 files.lab:/export rw");
+        let mut host = with(host("vm"), &[("directory/path", "/data"), mount]);
+        host.evidence.as_mut().unwrap().put(name, silent.clone());
+        let found = diagnose(&Situation::of(host));
+        let room = one(&found, HostSide::Near, "storage.room");
+        assert_eq!(room.severity, Severity::Failure, "{room:?}");
+        assert!(room.value.contains("does not answer") && !line(room).is_empty(), "{room:?}");
+    }
+}
+
 /// What is set by one fix is not set again by the next: counters since the start of the host do not go back.
 #[test]
 fn second_fix_sets_nothing() {

@@ -1,5 +1,6 @@
 //! The storage of the directory concerned: room, mount options, what lies below it, and its rate against the network's.
 
+use carrack_core::evidence::EvidenceText;
 use carrack_core::words::shell_word;
 
 use super::{Check, Limit, Rule, Threshold, Told, View, tcp};
@@ -117,6 +118,9 @@ fn room(view: &View<'_>) -> Known<Vec<Told>> {
     if !is_asked(view) {
         return Ok(Vec::new());
     }
+    if let Some(told) = silence(view) {
+        return Ok(vec![told]);
+    }
     let (directory, room) = (view.facts.directory()?, view.facts.room()?);
     if room.bytes == 0 {
         return Err(Unknown::because(format!("the file system of {directory} tells no size")));
@@ -129,6 +133,23 @@ fn room(view: &View<'_>) -> Known<Vec<Told>> {
         _ => Told::warning(value).costs("new files lie in pieces, and the next large copy ends when it is full"),
     };
     Ok(vec![told.about(directory).advice("remove what is not needed, or use another file system")])
+}
+
+/// That the file system does not answer, if that is so.
+fn silence(view: &View<'_>) -> Option<Told> {
+    let is_silent = |name: &str| match view.facts.evidence().get(name) {
+        Some(EvidenceText::Failed(why)) => why.contains("did not answer"),
+        _ => false,
+    };
+    if !is_silent("directory") && !is_silent("directory/statvfs") {
+        return None;
+    }
+    let mount = view.facts.mount().ok();
+    let source = mount.map(|mount| format!(": {} on {}", mount.source, mount.kind)).unwrap_or_default();
+    let told = Told::failure(format!("the file system does not answer{source}"));
+    let told =
+        told.about(view.facts.directory().unwrap_or_default()).costs("each call there waits, and so does a copy");
+    Some(told.advice("is its server there, and the way to it? It goes on when the server is back; else umount -f"))
 }
 
 fn inodes(view: &View<'_>) -> Known<Vec<Told>> {
