@@ -441,6 +441,36 @@ fn kernel_log_is_told_once_for_each_thing_that_goes_wrong() {
     assert_eq!(told, [(Severity::Failure, "1 such lines"), (Severity::Warning, "2 such lines")]);
 }
 
+/// Disks by name, each with what it tells: scheduler, whether it turns, KiB read ahead; the mounted one is the first.
+fn disks(disks: &[(&str, Option<[&str; 3]>)]) -> Vec<Finding> {
+    let names: Vec<&str> = disks.iter().map(|(name, _)| *name).collect();
+    let mut host = with(host("vm"), &[("directory/devices", &names.join("\n"))]);
+    let evidence = host.evidence.as_mut().unwrap();
+    for (name, told) in disks {
+        for (number, file) in ["scheduler", "rotational", "read_ahead_kb"].iter().enumerate() {
+            let text = told.map_or(EvidenceText::Absent, |told| EvidenceText::Found(told[number].to_owned()));
+            evidence.put(&format!("sys/class/block/{name}/queue/{file}"), text);
+        }
+    }
+    diagnose(&Situation::of(host))
+}
+
+#[test]
+fn virtual_disks_turn_not_and_a_partition_reads_ahead_as_its_disk_does() {
+    let near = HostSide::Near;
+    for disk in ["vda", "xvda"] {
+        let found = disks(&[(disk, Some(["[none] mq-deadline", "1", "128"]))]);
+        assert_eq!(one(&found, near, "storage.scheduler").severity, Severity::Ok, "{disk}");
+        assert_eq!(of(&found, near, "storage.read-ahead").len(), 0, "{disk}");
+    }
+    let found = disks(&[("sda1", None), ("sda", Some(["[none] mq-deadline", "1", "128"]))]);
+    assert_eq!(one(&found, near, "storage.scheduler").severity, Severity::Warning);
+    let ahead = one(&found, near, "storage.read-ahead");
+    assert_eq!((ahead.severity, line(ahead).as_str()), (Severity::Warning, "blockdev --setra 8192 /dev/sda"));
+    let found = disks(&[("sda1", None), ("sda", Some(["[mq-deadline] none", "1", "4096"]))]);
+    assert_eq!(one(&found, near, "storage.read-ahead").severity, Severity::Ok);
+}
+
 #[test]
 fn file_system_that_does_not_answer_is_a_failure() {
     let silent = EvidenceText::Failed("it did not answer within 10 s".to_owned());

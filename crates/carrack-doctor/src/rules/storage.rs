@@ -62,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.scheduler",
-        threshold: Threshold::plain("none on NVMe, mq-deadline on disks that turn"),
+        threshold: Threshold::plain("none on NVMe, mq-deadline on disks that turn and are no virtual ones"),
         reason: "a fast disk loses time in a queue of the kernel; a turning one loses it by seeking",
         source: FASTERDATA,
         class: EsnetTable,
@@ -248,7 +248,7 @@ fn scheduler(view: &View<'_>) -> Known<Vec<Told>> {
         let good: &[&str] = match rotating {
             _ if disk.name.starts_with("nvme") => &["none"],
             true => &["mq-deadline", "deadline", "bfq"],
-            // Behind a virtual machine or a controller somebody else may sort.
+            // Behind a virtual disk or a controller somebody else may sort.
             false => &["none", "noop", "mq-deadline", "deadline", "kyber"],
         };
         if good.contains(&scheduler) {
@@ -267,15 +267,21 @@ fn read_ahead(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(Vec::new());
     }
     let devices = view.facts.devices()?;
-    // What is mounted reads ahead for all that lies below.
-    let Some(first) = devices.first() else { return Ok(Vec::new()) };
     let is_slow = devices.iter().any(|device| device.is_array() || device.is_rotating() == Ok(true));
     if !is_slow {
         return Ok(Vec::new());
     }
-    let kib = first.number("queue/read_ahead_kb")?;
-    let value = format!("{kib} KiB");
-    if kib.saturating_mul(1024) >= READ_AHEAD as i64 {
+    // What is mounted reads ahead for all that lies below; a partition as its disk does.
+    let mut first = None;
+    for device in devices {
+        if let Some(bytes) = device.read_ahead()? {
+            first = Some((device, bytes));
+            break;
+        }
+    }
+    let Some((first, bytes)) = first else { return Ok(Vec::new()) };
+    let value = format!("{} KiB", bytes / 1024);
+    if bytes >= READ_AHEAD {
         return Ok(vec![Told::ok(value).about(first.name)]);
     }
     let told = Told::warning(value).about(first.name).costs("one reader does not keep all members busy");
