@@ -1,5 +1,7 @@
 //! What the kernel has noticed of failing hardware.
 
+use std::time::Duration;
+
 use super::{Check, Limit, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::Kernel;
 use crate::known::{Known, Unknown};
@@ -19,7 +21,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "hardware.memory",
-        threshold: Threshold::plain("no errors in memory"),
+        threshold: Threshold::of(
+            "fewer than one mended error of memory within {} in the mean, and none that was not mended",
+            &[Limit::Time(MENDED)],
+        ),
         reason: "what memory has changed is sent, and its digest is right",
         source: "kernel, EDAC",
         class: Kernel,
@@ -29,6 +34,8 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Hours for which a line of the kernel's log counts. Older ones are a note.
 const COUNTS_HOURS: u64 = 24;
+/// A module that mends an error so often will fail; one in a year is a ray from space.
+const MENDED: Duration = Duration::from_secs(24 * 3600);
 /// Seconds of a boot, in which links come and go.
 const BOOT_SECONDS: u64 = 120;
 
@@ -172,7 +179,7 @@ fn subject_of(line: &str) -> usize {
 
 /// Whether a link went down while the host started, as it does when a driver sets it up.
 fn is_of_boot(view: &View<'_>, line: &str, age: Option<u64>) -> bool {
-    let uptime = view.facts.text("proc/uptime").ok().and_then(|text| text.split('.').next()?.parse::<u64>().ok());
+    let uptime = view.facts.uptime().ok().map(|time| time.as_secs());
     has(line, DOWN) && uptime.zip(age).is_some_and(|(uptime, age)| uptime.saturating_sub(age) <= BOOT_SECONDS)
 }
 
@@ -226,6 +233,7 @@ fn memory(view: &View<'_>) -> Known<Vec<Told>> {
         let value = format!("{mended} mended, {lost} not");
         let told = match (mended, lost) {
             (0, 0) => Told::ok(value),
+            (mended, 0) if !view.is_often(u64::try_from(mended).unwrap_or(u64::MAX), MENDED) => Told::ok(value),
             (_, 0) => Told::warning(value).costs("a module that will fail").advice("have the module changed"),
             (_, _) => {
                 Told::failure(value).costs("data that was changed in memory").advice("have the module changed at once")

@@ -1,5 +1,7 @@
 //! Interfaces: which one carries the data, how it is set up, and what it has lost.
 
+use std::time::Duration;
+
 use super::{Check, FAST, Limit, Rule, Threshold, Told, View};
 use crate::facts::{Interface, Interrupt, ProcessorList};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator, Ours};
@@ -41,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.errors",
-        threshold: Threshold::plain("no damaged and no missed packets"),
+        threshold: Threshold::of("fewer than one of {} packets damaged, or missed", &[Limit::Count(PACKETS)]),
         reason: "damage is a cable, a plug or a transceiver; missed packets are a host that was too slow",
         source: "fasterdata.es.net",
         class: Kernel,
@@ -106,7 +108,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.pause",
-        threshold: Threshold::plain("both directions or none, and no pause frames that come in"),
+        threshold: Threshold::of(
+            "both directions or none, and fewer than one pause frame within {} in the mean that comes in",
+            &[Limit::Time(PAUSED)],
+        ),
         reason: "a pause frame stops all that the card sends, for everybody",
         source: ESNET_SCRIPT,
         class: EsnetTable,
@@ -139,8 +144,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "interface.softnet",
         threshold: Threshold::of(
-            "no packets dropped before TCP saw them, and no more than one of {} rounds out of time",
-            &[Limit::Count(ROUNDS)],
+            "fewer than one of {} packets dropped before TCP saw them, and no more than one of {} rounds out of time",
+            &[Limit::Count(PACKETS), Limit::Count(ROUNDS)],
         ),
         reason: "a queue that is full drops what the card has received already",
         source: "kernel, networking/scaling",
@@ -162,6 +167,10 @@ const MTU: u64 = 9000;
 const MTU_LEAST: u64 = 8000;
 /// Packets that wait for the card.
 const QUEUE: u64 = 10_000;
+/// Of so many packets one may be lost in this host: fewer cost nothing.
+const PACKETS: u64 = 1_000_000;
+/// A neighbour that pauses a card so often cannot keep up.
+const PAUSED: Duration = Duration::from_secs(60);
 /// Rounds of the kernel's receiver, of which one may run out of time.
 const ROUNDS: u64 = 1000;
 /// Packets of one round.
@@ -204,32 +213,41 @@ fn mtu(view: &View<'_>) -> Known<Vec<Told>> {
 
 fn errors(view: &View<'_>) -> Known<Vec<Told>> {
     let carrier = view.facts.carrier()?;
-    let count = |name: &str| carrier.number(&format!("statistics/{name}"));
-    let packets = count("rx_packets")?.max(1) as f64;
-    let damaged = count("rx_crc_errors")?.saturating_add(count("rx_errors")?);
+    let count =
+        |name: &str| carrier.number(&format!("statistics/{name}")).map(|count| u64::try_from(count).unwrap_or(0));
+    let packets = count("rx_packets")?;
+    // The errors are all of them: damage is counted there, too.
+    let damaged = count("rx_crc_errors")?.max(count("rx_errors")?);
     let missed = count("rx_missed_errors")?;
-    let told = |count: i64, what: &str| format!("{count} of {packets:.0} packets {what}");
+    let told = |count: u64, what: &str| format!("{count} of {packets} packets {what}");
+    let (damage, miss) = (told(damaged, "came damaged"), told(missed, "were missed: the card had no room"));
+    let cost = "each is a loss that slows a far stream down";
     let mut all = Vec::new();
-    if damaged > 0 {
-        let value = Told::warning(told(damaged, "came damaged")).about(carrier.name);
-        all.push(
-            value
-                .costs("each is a loss that slows a far stream down")
-                .advice("change the cable, clean or change the transceiver, and look at the switch's port"),
-        );
+    if are_many(damaged, packets) {
+        let value = Told::warning(&damage).about(carrier.name).costs(cost);
+        all.push(value.advice("change the cable, clean or change the transceiver, and look at the switch's port"));
     }
-    if missed > 0 {
-        let value = Told::warning(told(missed, "were missed: the card had no room")).about(carrier.name);
-        all.push(
-            value
-                .costs("each is a loss that slows a far stream down")
-                .command(format!("ethtool -G {} rx 8192", carrier.name)),
-        );
+    if are_many(missed, packets) {
+        let value = Told::warning(&miss).about(carrier.name).costs(cost);
+        let number = |key: &str| carrier.driver_number("rings", key);
+        all.push(match number("rx").and_then(|now| Ok((now, number("rx-max")?))) {
+            Ok((now, most)) if now < most => value.command(format!("ethtool -G {} rx {most}", carrier.name)),
+            Ok(_) => value.advice(SPREAD),
+            Err(_) => value.advice(format!("raise the card's ring, which ethtool -g {} shows", carrier.name)),
+        });
     }
     if all.is_empty() {
-        all.push(Told::ok("none since it came up").about(carrier.name));
+        let few = [(damaged, damage), (missed, miss)].into_iter().filter(|(count, _)| *count > 0);
+        let few: Vec<String> = few.map(|(_, told)| told).collect();
+        let value = if few.is_empty() { "none since it came up".to_owned() } else { few.join(", ") };
+        all.push(Told::ok(value).about(carrier.name));
     }
     Ok(all)
+}
+
+/// Whether so many of these packets are too many.
+fn are_many(count: u64, packets: u64) -> bool {
+    count > 0 && u128::from(count) * u128::from(PACKETS) >= u128::from(packets)
 }
 
 fn slot(view: &View<'_>) -> Known<Vec<Told>> {
@@ -398,7 +416,7 @@ fn pause(view: &View<'_>) -> Known<Vec<Told>> {
     let paused = counters
         .iter()
         .find(|(name, _)| name.contains("pause") && name.starts_with("rx") && !name.contains("duration"));
-    if let Some((name, count)) = paused {
+    if let Some((name, count)) = paused.filter(|(_, count)| view.is_often(*count, PAUSED)) {
         let value = Told::warning(format!("{count} pause frames came in ({name})")).about(carrier.name);
         told.push(
             value.costs("the card stops sending while it lasts").advice("find out which host or switch cannot keep up"),
@@ -484,7 +502,7 @@ fn softnet(view: &View<'_>) -> Known<Vec<Told>> {
     let (packets, dropped, squeezed) = view.facts.softnet()?;
     let mut told = Vec::new();
     let backlog = view.facts.network_number("core/netdev_max_backlog").unwrap_or(1000);
-    if dropped > 0 {
+    if are_many(dropped, packets) {
         let (from, [faster, slower]) = BACKLOGS;
         let is_faster = view.facts.carrier().and_then(|carrier| carrier.speed()).is_ok_and(|speed| speed >= from);
         let wanted = if is_faster { faster } else { slower };
@@ -504,7 +522,8 @@ fn softnet(view: &View<'_>) -> Known<Vec<Told>> {
         });
     }
     if told.is_empty() {
-        told.push(Told::ok(format!("none of {packets}")));
+        let few = if dropped > 0 { dropped.to_string() } else { "none".to_owned() };
+        told.push(Told::ok(format!("{few} of {packets}")));
     }
     Ok(told)
 }

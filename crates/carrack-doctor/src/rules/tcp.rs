@@ -120,7 +120,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.listen-queue",
-        threshold: Threshold::plain("no connection was refused because a queue was full"),
+        threshold: Threshold::of(
+            "fewer than one connection within {} in the mean was refused because a queue was full",
+            &[Limit::Time(REFUSED)],
+        ),
         reason: "a crowd of clients is refused while the queue of a listener is full",
         source: DOCUMENTATION,
         class: Kernel,
@@ -179,6 +182,8 @@ const PRESSURE: u64 = 75;
 const MEMORY_PART: u64 = 4;
 /// Of a hundred: how full the table of connections may be.
 const REMEMBERED: u64 = 90;
+/// A listener that refuses a connection so often has too short a queue.
+const REFUSED: Duration = Duration::from_secs(3600);
 /// Bytes of notes about what is being sent without a copy.
 const NOTES: u64 = 1 << 20;
 /// No buffer can be larger: the kernel counts in 31 bits.
@@ -422,7 +427,11 @@ fn listen_queue(view: &View<'_>) -> Known<Vec<Told>> {
     if overflows == 0 {
         return Ok(vec![Told::ok("no listener's queue was full since the start")]);
     }
-    let told = Told::warning(format!("{overflows} connections were dropped because a listener's queue was full"));
+    let value = format!("{overflows} connections were dropped because a listener's queue was full");
+    if !view.is_often(overflows, REFUSED) {
+        return Ok(vec![Told::ok(format!("{value} since the start"))]);
+    }
+    let told = Told::warning(value);
     let told = told.costs("each such client waits a second or more before it tries again");
     Ok(vec![match queue {
         Ok(queue) if queue < 4096 => told.sysctl(Parameter::ListenQueue, "4096"),
