@@ -258,7 +258,12 @@ const PLANTED: &[Planted] = &[
         Severity::Warning,
         "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1",
     ),
-    (&[("names/peer", "answered-us 5004000")], "host.names", Severity::Warning, "/etc/resolv.conf"),
+    (
+        &[("names/peer", "answered-us 5004000"), ("command/sshd -T", "port 22\nusedns yes\n")],
+        "host.names",
+        Severity::Warning,
+        "UseDNS no",
+    ),
     (
         &[("processor/governors", "powersave 4")],
         "processor.governor",
@@ -439,95 +444,6 @@ fn kernel_log_is_told_once_for_each_thing_that_goes_wrong() {
         .map(|one| (one.severity, one.value.split(',').next().unwrap_or_default()))
         .collect();
     assert_eq!(told, [(Severity::Failure, "1 such lines"), (Severity::Warning, "2 such lines")]);
-}
-
-/// Counters since the start of a host: what comes once in a year is nothing to mend.
-#[test]
-fn counters_since_the_start_count_by_how_often_they_grow() {
-    const YEAR: &str = "31536000.00 1.00";
-    let near = HostSide::Near;
-    let card = |name: &str| format!("sys/class/net/eth0/statistics/{name}");
-    let (packets, errors, crc, missed) =
-        (card("rx_packets"), card("rx_errors"), card("rx_crc_errors"), card("rx_missed_errors"));
-    let of = |texts: &[(&str, &str)], rule: &str| {
-        let found = diagnose(&Situation::of(with(host("vm"), texts)));
-        let one = one(&found, near, rule);
-        (one.severity, one.value.clone(), line(one))
-    };
-    let errors = |count: &str, missed_count: &str, more: &[(&str, &str)]| {
-        let texts = [(packets.as_str(), "1000000000000"), (&errors, count), (&crc, count), (&missed, missed_count)];
-        of(&[&texts[..], more].concat(), "interface.errors")
-    };
-    // Damaged packets are among the errors: each is one.
-    let (severity, value, _) = errors("1", "0", &[]);
-    assert_eq!((severity, value.as_str()), (Severity::Ok, "1 of 1000000000000 packets came damaged"));
-    assert_eq!(errors("1000000", "0", &[]).0, Severity::Warning);
-    let rings = [("ethtool/eth0/rings", "rx 512\nrx-max 4096\ntx 512\ntx-max 4096\n")];
-    assert_eq!(errors("0", "2000000", &rings).2, "ethtool -G eth0 rx 4096");
-    let rings = [("ethtool/eth0/rings", "rx 4096\nrx-max 4096\ntx 512\ntx-max 4096\n")];
-    assert!(!errors("0", "2000000", &rings).2.contains("ethtool -G"));
-    let pauses = ("ethtool/eth0/pause", "autoneg 0\nrx 1\ntx 1\n");
-    let memory = ("sys/devices/system/edac/mc/mc0/ue_count", "0");
-    for (texts, often, rule) in [
-        (
-            [pauses, ("ethtool/eth0/counters", "rx_pause 1\n")],
-            [pauses, ("ethtool/eth0/counters", "rx_pause 600000\n")],
-            "interface.pause",
-        ),
-        (
-            [memory, ("proc/net/netstat", "TcpExt: ListenOverflows\nTcpExt: 1\n")],
-            [memory, ("proc/net/netstat", "TcpExt: ListenOverflows\nTcpExt: 9000\n")],
-            "tcp.listen-queue",
-        ),
-        (
-            [memory, ("sys/devices/system/edac/mc/mc0/ce_count", "1")],
-            [memory, ("sys/devices/system/edac/mc/mc0/ce_count", "400")],
-            "hardware.memory",
-        ),
-        (
-            [memory, ("proc/net/softnet_stat", "e8d4a510 00000001 00000000 00000000\n")],
-            [memory, ("proc/net/softnet_stat", "e8d4a510 00010000 00000000 00000000\n")],
-            "interface.softnet",
-        ),
-    ] {
-        let year = [("proc/uptime", YEAR)];
-        let (severity, value, _) = of(&[&texts[..], &year[..]].concat(), rule);
-        assert!(
-            severity == Severity::Ok && value.contains(|one: char| one.is_ascii_digit() || rule.ends_with("pause")),
-            "{rule}: {value}"
-        );
-        assert_eq!(of(&[&often[..], &year[..]].concat(), rule).0, Severity::Warning, "{rule}");
-    }
-}
-
-/// Disks by name, each with what it tells: scheduler, whether it turns, KiB read ahead; the mounted one is the first.
-fn disks(disks: &[(&str, Option<[&str; 3]>)]) -> Vec<Finding> {
-    let names: Vec<&str> = disks.iter().map(|(name, _)| *name).collect();
-    let mut host = with(host("vm"), &[("directory/devices", &names.join("\n"))]);
-    let evidence = host.evidence.as_mut().unwrap();
-    for (name, told) in disks {
-        for (number, file) in ["scheduler", "rotational", "read_ahead_kb"].iter().enumerate() {
-            let text = told.map_or(EvidenceText::Absent, |told| EvidenceText::Found(told[number].to_owned()));
-            evidence.put(&format!("sys/class/block/{name}/queue/{file}"), text);
-        }
-    }
-    diagnose(&Situation::of(host))
-}
-
-#[test]
-fn virtual_disks_turn_not_and_a_partition_reads_ahead_as_its_disk_does() {
-    let near = HostSide::Near;
-    for disk in ["vda", "xvda"] {
-        let found = disks(&[(disk, Some(["[none] mq-deadline", "1", "128"]))]);
-        assert_eq!(one(&found, near, "storage.scheduler").severity, Severity::Ok, "{disk}");
-        assert_eq!(of(&found, near, "storage.read-ahead").len(), 0, "{disk}");
-    }
-    let found = disks(&[("sda1", None), ("sda", Some(["[none] mq-deadline", "1", "128"]))]);
-    assert_eq!(one(&found, near, "storage.scheduler").severity, Severity::Warning);
-    let ahead = one(&found, near, "storage.read-ahead");
-    assert_eq!((ahead.severity, line(ahead).as_str()), (Severity::Warning, "blockdev --setra 8192 /dev/sda"));
-    let found = disks(&[("sda1", None), ("sda", Some(["[mq-deadline] none", "1", "4096"]))]);
-    assert_eq!(one(&found, near, "storage.read-ahead").severity, Severity::Ok);
 }
 
 #[test]
