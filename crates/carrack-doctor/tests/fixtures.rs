@@ -7,6 +7,7 @@ mod support;
 use std::time::Duration;
 
 use carrack_core::evidence::{Evidence, EvidenceText};
+use carrack_core::report::PathTrace;
 use carrack_doctor::{Finding, Host, HostSide, Path, Severity, Situation, diagnose};
 
 use support::host;
@@ -237,6 +238,102 @@ fn largest_packet_is_not_known_where_nobody_looked() {
     let found = pair("bond", "bond", 20);
     let mtu = found.iter().find(|one| one.rule == "path.mtu").unwrap();
     assert!(mtu.severity == Severity::Unknown && mtu.value.contains("not checked"), "{mtu:?}");
+}
+
+/// A host whose interfaces are told by name, kind, speed in Mb/s and addresses; its route leads out by the first.
+fn with_interfaces(to: &str, interfaces: &[(&str, &str, &str, &str)]) -> Host {
+    let mut evidence = Evidence::default();
+    let mut put = |name: String, text: &str| evidence.put(&name, EvidenceText::Found(text.to_owned()));
+    put(format!("route/{to}"), &format!("{to} dev {} via 192.0.2.1", interfaces[0].0));
+    for (name, kind, speed, addresses) in interfaces {
+        for (file, text) in [("speed", *speed), ("operstate", "up"), ("carrier", "1"), ("type", "1")] {
+            put(format!("sys/class/net/{name}/{file}"), text);
+        }
+        if *kind == "ether" {
+            put(format!("sys/class/net/{name}/device/driver"), "mlx5_core");
+        }
+        put(format!("link/{name}"), kind);
+        put(format!("address/{name}"), addresses);
+    }
+    Host { name: "a host".to_owned(), evidence: Ok(evidence) }
+}
+
+/// Links to containers, tunnels and networks of a storage may be faster than the uplink, and lead nowhere.
+#[test]
+fn interface_is_slower_than_another_only_where_both_hosts_are_in_its_network() {
+    let of = |interfaces: &[(&str, &str, &str, &str)], others: &[(&str, &str, &str, &str)]| {
+        let near = with_interfaces("198.51.100.7", interfaces);
+        let far = with_interfaces("192.0.2.5", others);
+        let found = diagnose(&Situation { far: Some(far), ..Situation::of(near) });
+        let one = found.into_iter().find(|one| one.rule == "interface.slower" && one.side == Some(HostSide::Near));
+        let one = one.unwrap();
+        (one.severity, one.fix.map(|fix| fix.line()).unwrap_or_default(), one.value)
+    };
+    let bond = ("bond0", "bond", "1000", "192.0.2.5/24\nfe80::1/64");
+    let far = ("eth0", "ether", "10000", "198.51.100.7/24");
+    for other in [
+        ("veth12ab", "veth", "10000", "fe80::42/64"),
+        ("veth12ab", "veth", "10000", "198.51.100.9/24"),
+        ("tun0", "tun", "10000", "198.51.100.9/24"),
+        ("eth2", "ether", "25000", "fe80::42/64"),
+        ("eth2", "ether", "25000", "169.254.3.4/16"),
+        ("ib0", "ether", "100000", "10.9.0.5/16"),
+    ] {
+        let (severity, line, value) = of(&[bond, other], &[far]);
+        assert!(severity == Severity::Ok && line.is_empty(), "{other:?}: {value}");
+    }
+    // Data within a tunnel is as fast as nobody knows.
+    assert_eq!(
+        of(&[("tun0", "tun", "10", "10.8.0.2/24"), ("eth0", "ether", "1000", "192.0.2.5/24")], &[far]).0,
+        Severity::Unknown
+    );
+    let (severity, line, _) = of(
+        &[bond, ("ens6", "ether", "100000", "10.9.0.5/16"), ("ens7", "ether", "25000", "10.7.0.5/16")],
+        &[far, ("ens7", "ether", "25000", "10.7.0.7/16")],
+    );
+    assert_eq!(severity, Severity::Warning);
+    assert_eq!(line, "ip route replace 198.51.100.7 via 10.7.0.7 dev ens7   # or name the other host by 10.7.0.7");
+}
+
+/// Hosts of 9000 and of 1500 bytes, or two of 9000 behind a router that takes 1500: TCP sends what fits.
+#[test]
+fn packet_sizes_that_differ_are_a_fault_only_where_packets_vanish() {
+    let sending = |mtu: &str| {
+        let mut host = host("bond");
+        host.evidence.as_mut().unwrap().put("sys/class/net/bond0/mtu", EvidenceText::Found(mtu.to_owned()));
+        host
+    };
+    let proved = |bytes: u32| {
+        Some(PathTrace { reached: true, mtu_bytes: Some(bytes), is_mtu_proved: true, ..PathTrace::default() })
+    };
+    let dropping = |bytes: u32| proved(bytes).map(|trace| PathTrace { drops_large_packets: true, ..trace });
+    let silent = |bytes: u32| Some(PathTrace { mtu_bytes: Some(bytes), ..PathTrace::default() });
+    let of = |sizes: [&str; 2], there: Option<PathTrace>, back: Option<PathTrace>| {
+        let mut path = Path::default();
+        (path.there.trace, path.back.trace) = (there, back);
+        let [near, far] = sizes.map(sending);
+        let found = diagnose(&Situation { far: Some(far), path, ..Situation::of(near) });
+        let mtu = found.into_iter().find(|one| one.rule == "path.mtu").unwrap();
+        let line = mtu.fix.as_ref().map(|fix| fix.line()).unwrap_or_default();
+        (mtu.severity, mtu.side, mtu.value, line)
+    };
+    for sizes in [["9000", "1500"], ["1500", "9000"], ["9000", "9000"]] {
+        let (severity, _, value, line) = of(sizes, proved(1500), proved(1500));
+        assert!(severity == Severity::Ok && value.starts_with("TCP agrees on 1500") && line.is_empty(), "{value}");
+    }
+    assert_eq!(of(["9000", "9000"], proved(9000), None).2, "9000 bytes");
+    // Where nobody looked, or large packets vanish, it is the smaller host that is raised.
+    for (there, back) in [(None, None), (dropping(1500), proved(1500))] {
+        let (severity, side, value, line) = of(["9000", "1500"], there, back);
+        assert_eq!((severity, side), (Severity::Warning, Some(HostSide::Far)), "{value}");
+        assert!(line.starts_with("ip link set bond0 mtu 9000 "), "{line}");
+    }
+    let (severity, _, value, line) = of(["9000", "9000"], dropping(1500), proved(9000));
+    assert!(
+        severity == Severity::Warning && value.contains("takes 1500") && !line.contains("ip link"),
+        "{value} {line}"
+    );
+    assert_eq!(of(["9000", "1500"], silent(9000), silent(1500)).0, Severity::Unknown);
 }
 
 #[test]

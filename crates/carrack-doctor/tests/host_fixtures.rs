@@ -5,8 +5,10 @@
 
 mod support;
 
+use std::time::Duration;
+
 use carrack_core::evidence::EvidenceText;
-use carrack_doctor::{Finding, Host, HostSide, Severity, Situation, Wish, diagnose};
+use carrack_doctor::{Finding, Fix, Host, HostSide, Path, Severity, Situation, Wish, diagnose};
 
 use support::host;
 
@@ -256,7 +258,12 @@ const PLANTED: &[Planted] = &[
         Severity::Warning,
         "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1",
     ),
-    (&[("names/peer", "answered-us 5004000")], "host.names", Severity::Warning, "/etc/resolv.conf"),
+    (
+        &[("names/peer", "answered-us 5004000"), ("command/sshd -T", "port 22\nusedns yes\n")],
+        "host.names",
+        Severity::Warning,
+        "UseDNS no",
+    ),
     (
         &[("processor/governors", "powersave 4")],
         "processor.governor",
@@ -364,7 +371,10 @@ fn kernel_log_counts_for_a_day_and_for_the_devices_of_the_directory() {
     for (device, age) in [("loop7", "60"), ("vda1", "60"), ("vd", "60"), ("vda", "86401"), ("vda", "")] {
         let (found, value) = severity(&[lost(device)], age, &[]);
         assert_eq!(found, Severity::Ok, "{device} {age}");
-        assert!(value.starts_with("none; 1 older, or of other devices") && value.contains(device), "{value}");
+        assert!(
+            value.starts_with("none; 1 older, of a boot, or of other devices") && value.contains(device),
+            "{value}"
+        );
     }
     // The last line does not hide one before it, and only those that count are counted.
     let (found, value) = severity(&[lost("vda"), lost("loop7")], "60\n1", &[]);
@@ -378,33 +388,115 @@ fn kernel_log_counts_for_a_day_and_for_the_devices_of_the_directory() {
     assert_eq!(severity(&[silent("other.lab")], "60", &mount).0, Severity::Ok);
 }
 
-/// Lines as kernels write them, each of one thing that goes wrong.
+/// Lines as kernels write them, each of one thing that goes wrong, and a word of what mends it.
 #[test]
 fn lines_of_the_kernel_s_log_are_told_by_what_they_are_about() {
-    let of = |line: &str| {
-        let found = diagnose(&Situation::of(with(host("vm"), &[("kernel-log", line), ("kernel-log-ages", "60")])));
-        one(&found, HostSide::Near, "hardware.log").severity
+    let of = |line: &str, age: &str| {
+        let texts = [("kernel-log", line), ("kernel-log-ages", age), ("proc/uptime", "7200.50 9000.00")];
+        let found = diagnose(&Situation::of(with(host("vm"), &texts)));
+        let found = one(&found, HostSide::Near, "hardware.log");
+        (found.severity, found.fix.as_ref().map(|fix| fix.line()).unwrap_or_default())
     };
-    for (line, severity) in [
-        ("nf_conntrack: nf_conntrack: table full, dropping packet", Severity::Warning),
-        ("neighbour: arp_cache: neighbor table overflow!", Severity::Warning),
-        ("BTRFS error (device vda): bdev /dev/vda errs: wr 0, rd 0, flush 0, corrupt 7, gen 0", Severity::Failure),
-        ("BTRFS error (device sdz): bdev /dev/sdz errs: wr 0, rd 0, flush 0, corrupt 7, gen 0", Severity::Ok),
-        ("EXT4-fs error (device vda): ext4_lookup:1855: inode #2: comm ls: deleted inode", Severity::Failure),
-        ("XFS (vda): Corruption of in-memory data detected.  Shutting down filesystem", Severity::Failure),
-        ("md/raid1:vda: Disk failure on sdb, disabling device.", Severity::Failure),
-        ("md/raid1:md7: Disk failure on sdy, disabling device.", Severity::Ok),
-        ("Out of memory: Killed process 4242 (globus-gridftp-) total-vm:1kB", Severity::Warning),
-        ("pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0", Severity::Warning),
-        ("mlx5_core 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer", Severity::Warning),
-        ("INFO: task nfsd:812 blocked for more than 120 seconds.", Severity::Warning),
-        ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s!", Severity::Warning),
-        ("CPU3: Core temperature above threshold, cpu clock throttled (total events = 9)", Severity::Warning),
-        ("e1000e 0000:00:03.0 eth0: NIC Link is Down", Severity::Warning),
-        ("e1000e 0000:00:03.0 eth9: NIC Link is Down", Severity::Ok),
+    use Severity::{Failure, Ok, Warning};
+    for (line, severity, mends) in [
+        ("nf_conntrack: nf_conntrack: table full, dropping packet", Warning, "nf_conntrack_max"),
+        ("neighbour: arp_cache: neighbor table overflow!", Warning, "gc_thresh3"),
+        ("BTRFS error (device vda): bdev /dev/vda errs: wr 0, rd 0, flush 0, corrupt 7, gen 0", Failure, "smartctl"),
+        ("BTRFS error (device sdz): bdev /dev/sdz errs: wr 0, rd 0, flush 0, corrupt 7, gen 0", Ok, ""),
+        ("EXT4-fs error (device vda): ext4_lookup:1855: inode #2: comm ls: deleted inode", Failure, "smartctl"),
+        ("XFS (vda): Corruption of in-memory data detected.  Shutting down filesystem", Failure, "smartctl"),
+        ("md/raid1:vda: Disk failure on sdb, disabling device.", Failure, "smartctl"),
+        ("md/raid1:md7: Disk failure on sdy, disabling device.", Ok, ""),
+        ("Out of memory: Killed process 4242 (globus-gridftp-) total-vm:1kB", Warning, "ps aux"),
+        ("Memory cgroup out of memory: Killed process 4242 (rsync) total-vm:1kB", Warning, "ps aux"),
+        ("pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0", Warning, "lspci"),
+        ("mlx5_core 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer", Warning, "lspci"),
+        ("INFO: task nfsd:812 blocked for more than 120 seconds.", Warning, "dmesg"),
+        ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s!", Warning, "dmesg"),
+        ("CPU3: Core temperature above threshold, cpu clock throttled (total events = 9)", Warning, "fans"),
+        ("mce: [Hardware Error]: Machine check events logged", Warning, "ras-mc-ctl"),
+        ("NETDEV WATCHDOG: eth0 (e1000e): transmit queue 0 timed out", Warning, "firmware"),
+        ("e1000e 0000:00:03.0 eth0: NIC Link is Down", Warning, "cable"),
+        ("tg3 0000:02:00.0 eth0: Link is down", Warning, "cable"),
+        ("mlx5_core 0000:3b:00.0 eth0: Link down", Warning, "cable"),
+        ("bond0: (slave eth0): link status definitely down, disabling slave", Warning, "cable"),
+        ("e1000e 0000:00:03.0 eth9: NIC Link is Down", Ok, ""),
     ] {
-        assert_eq!(of(line), severity, "{line}");
+        let (found, line_found) = of(line, "60");
+        assert_eq!(found, severity, "{line}");
+        assert!(line_found.contains(mends), "{line}: {line_found}");
     }
+    // Every driver takes a link down once while it sets it up.
+    assert_eq!(of("r8169 0000:03:00.0 eth0: Link is Down", "7190").0, Ok);
+    assert_eq!(of("r8169 0000:03:00.0 eth0: Link is Down", "7000").0, Warning);
+    assert_eq!(of("CPU3: Core temperature above threshold, cpu clock throttled", "7190").0, Warning);
+}
+
+/// Each thing that goes wrong has a line of its own.
+#[test]
+fn kernel_log_is_told_once_for_each_thing_that_goes_wrong() {
+    let log = "Buffer I/O error on dev vda, logical block 7, lost async page write\n\
+               Out of memory: Killed process 4242 (rsync) total-vm:1kB\n\
+               Out of memory: Killed process 4243 (rsync) total-vm:1kB";
+    let found = diagnose(&Situation::of(with(host("vm"), &[("kernel-log", log), ("kernel-log-ages", "9\n8\n7")])));
+    let told: Vec<(Severity, &str)> = of(&found, HostSide::Near, "hardware.log")
+        .into_iter()
+        .map(|one| (one.severity, one.value.split(',').next().unwrap_or_default()))
+        .collect();
+    assert_eq!(told, [(Severity::Failure, "1 such lines"), (Severity::Warning, "2 such lines")]);
+}
+
+#[test]
+fn file_system_that_does_not_answer_is_a_failure() {
+    let silent = EvidenceText::Failed("it did not answer within 10 s".to_owned());
+    for name in ["directory/statvfs", "directory"] {
+        let mount = ("directory/mount", "30 22 0:47 / /data rw - nfs4 files.lab:/export rw");
+        let mut host = with(host("vm"), &[("directory/path", "/data"), mount]);
+        host.evidence.as_mut().unwrap().put(name, silent.clone());
+        let found = diagnose(&Situation::of(host));
+        let room = one(&found, HostSide::Near, "storage.room");
+        assert_eq!(room.severity, Severity::Failure, "{room:?}");
+        assert!(room.value.contains("does not answer") && !line(room).is_empty(), "{room:?}");
+    }
+}
+
+/// What is set by one fix is not set again by the next: counters since the start of the host do not go back.
+#[test]
+fn second_fix_sets_nothing() {
+    const PRESSED: &[(&str, &str)] = &[
+        ("proc/sys/net/ipv4/tcp_mem", "188007 250677 376014"),
+        ("proc/net/sockstat", "sockets: used 300\nTCP: inuse 20 orphan 0 tw 4 alloc 30 mem 2000\n"),
+        ("proc/net/netstat", "TcpExt: TCPMemoryPressures ListenOverflows\nTcpExt: 3 7\n"),
+        ("proc/net/softnet_stat", "0000272d 00000003 00000900 00000000\n0000034d 00000001 00000001 00000000\n"),
+        ("proc/sys/net/core/netdev_max_backlog", "1000"),
+        ("proc/sys/net/core/netdev_budget", "300"),
+        ("proc/sys/net/core/rmem_max", "212992"),
+        ("proc/sys/net/core/wmem_max", "212992"),
+        ("proc/meminfo", "MemTotal:       32000000 kB\nMemAvailable:   30000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"),
+    ];
+    let settings = |host: &Host| -> Vec<(String, String)> {
+        let path = Path { round_trip: Some(Duration::from_millis(50)), ..Path::default() };
+        let found = diagnose(&Situation { path, ..Situation::of(host.clone()) });
+        let fixes = found.into_iter().filter_map(|one| one.fix);
+        fixes.filter_map(|fix| if let Fix::Sysctl { name, value } = fix { Some((name, value)) } else { None }).collect()
+    };
+    for fixture in ["dtn-100g", "bond", "laptop", "vm", "lro-one-queue", "half-duplex"] {
+        let mut host = with(host(fixture), PRESSED);
+        let first = settings(&host);
+        assert!(first.iter().any(|(name, value)| name == "net.ipv4.tcp_mem" && value == "1000000 1333332 2000000"));
+        assert!(first.iter().any(|(name, value)| name == "net.core.netdev_budget" && value == "600"), "{first:?}");
+        for (name, value) in &first {
+            let file = format!("proc/sys/{}", name.replace('.', "/"));
+            host = with(host, &[(file.as_str(), value.as_str())]);
+        }
+        // A discipline is that of interfaces that are made from now on, and is set only if that is asked for.
+        let again = settings(&host).into_iter().filter(|(name, _)| name != "net.core.default_qdisc");
+        assert_eq!(again.collect::<Vec<_>>(), [], "{fixture}");
+    }
+    // What somebody has raised further is not lowered.
+    let raised = [("proc/sys/net/core/netdev_budget", "1200"), ("proc/sys/net/core/netdev_max_backlog", "300000")];
+    let host = with(with(host("vm"), PRESSED), &raised);
+    assert!(settings(&host).iter().all(|(name, _)| name == "net.ipv4.tcp_mem"), "{:?}", settings(&host));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! full, lost packets, the distance.
 
 use super::stretch::{Fact, Stretch};
-use super::{Point, Sample, TcpState};
+use super::{InterfaceCounts, Point, Sample, TcpState};
 use crate::pace::limit::Stage;
 
 /// TCP says that a window held it back for this part of its time.
@@ -23,6 +23,9 @@ const QUEUED: f64 = 0.25;
 const QUEUED_US: f64 = 2_000.0;
 /// Shorter round trips hold nobody back, in microseconds.
 const FAR_US: f64 = 2_000.0;
+/// A card that carries this part of its speed is full: the rest are gaps and preambles, which nobody counts.
+const CARD_FULL: f64 = 0.9;
+
 /// The path, as the sender's kernel saw it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathCounted {
@@ -38,8 +41,10 @@ pub(super) struct PathCounted {
     window_bytes: f64,
     cwnd_bytes: f64,
     in_flight_bytes: f64,
-    /// The part of the window that is in flight.
-    filled: f64,
+    /// The card of one of the ends carries all that it can.
+    fills_card: bool,
+    /// The part of the window that is in flight; `None` of a kernel that does not tell the window: before Linux 5.4.
+    filled: Option<f64>,
 }
 
 /// Round trips of one sample, in microseconds.
@@ -51,8 +56,10 @@ struct Trips {
     varies: f64,
     /// and the shortest that the middle one has seen.
     middle_shortest: f64,
-    /// The shortest that any stream has seen.
+    /// The shortest that any stream has seen; 0 of a kernel that does not tell: before Linux 4.6.
     shortest: f64,
+    /// The shortest that any stream has now.
+    now: f64,
 }
 
 impl Trips {
@@ -66,12 +73,13 @@ impl Trips {
         };
         let shortest = states().map(|state| state.min_rtt_us).filter(|us| *us > 0).min();
         let all = &sample.state;
-        let (rtt, least) = middle(|state| state.rtt_us).zip(shortest).unwrap_or((all.rtt_us, all.min_rtt_us));
+        let least = shortest.unwrap_or(all.min_rtt_us);
         Self {
-            middle: rtt as f64,
+            middle: middle(|state| state.rtt_us).unwrap_or(all.rtt_us) as f64,
             varies: middle(|state| state.rtt_var_us).unwrap_or(0) as f64,
             middle_shortest: middle(|state| state.min_rtt_us).filter(|us| *us > 0).unwrap_or(least) as f64,
             shortest: least as f64,
+            now: states().map(|state| state.rtt_us).min().unwrap_or(all.rtt_us) as f64,
         }
     }
 
@@ -123,13 +131,21 @@ impl Losses {
     }
 }
 
+/// The part of its speed that an end's interface carried one way; 0 where nobody knows.
+fn card_share(end: Stretch<'_>, span_us: u64, way: fn(&InterfaceCounts) -> u64) -> f64 {
+    let Some(card) = end.points.last().and_then(|last| last.sample.interface.as_ref()) else { return 0.0 };
+    let before = end.before.interface.as_ref().filter(|before| before.name == card.name);
+    let bytes = way(&card.counts).saturating_sub(before.map_or(0, |before| way(&before.counts)));
+    share(bytes.saturating_mul(8), card.speed_bits) / (span_us.max(1) as f64 / 1e6)
+}
+
 fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
 impl PathCounted {
-    /// What the samples of a source say of it, over a stretch of `span_us` microseconds.
-    pub fn new(source: Stretch<'_>, sent: &Sample, span_us: u64) -> Self {
+    /// What the samples of both ends say of it, over a stretch of `span_us` microseconds.
+    pub fn new(source: Stretch<'_>, destination: Stretch<'_>, sent: &Sample, span_us: u64) -> Self {
         let counts = &sent.counts;
         // A stream that has just been made, or has gone, says nothing of the path.
         let told: Vec<&Sample> =
@@ -141,8 +157,8 @@ impl PathCounted {
         // One that began behind a full queue has never seen the shortest.
         let trips: Vec<Trips> = told.iter().map(|sample| Trips::of(sample)).collect();
         let rtt_us = trips.iter().map(|trips| trips.middle).sum::<f64>() / trips.len().max(1) as f64;
-        let min_rtt_us = trips.iter().map(|trips| trips.shortest).filter(|us| *us > 0.0).reduce(f64::min);
-        let min_rtt_us = min_rtt_us.unwrap_or(0.0);
+        let shortest = |of: fn(&Trips) -> f64| trips.iter().map(of).filter(|us| *us > 0.0).reduce(f64::min);
+        let min_rtt_us = shortest(|trips| trips.shortest).or_else(|| shortest(|trips| trips.now)).unwrap_or(0.0);
         // A limit may change in a stretch: a queue for a while, and then losses without one.
         let losses = Losses::of(source, span_us, min_rtt_us);
         let queued_in_the_mean = rtt_us - min_rtt_us > QUEUED_US.max(QUEUED * min_rtt_us);
@@ -163,13 +179,15 @@ impl PathCounted {
             window_bytes: mean(&|sample| sample.state.window_bytes),
             cwnd_bytes: mean(&|sample| sample.state.cwnd_bytes),
             in_flight_bytes: rate * rtt_us / 1e6,
+            fills_card: card_share(source, span_us, |counts| counts.sent_bytes) >= CARD_FULL
+                || card_share(destination, span_us, |counts| counts.received_bytes) >= CARD_FULL,
             filled: Self::filled(source, span_us),
         }
     }
 
     /// How far what is in flight fills the window, by the mean of the samples that tell of both. Each is taken with the
     /// rate of its own time: while a connection grows, what it carries later does not fill the window that it had.
-    fn filled(source: Stretch<'_>, span_us: u64) -> f64 {
+    fn filled(source: Stretch<'_>, span_us: u64) -> Option<f64> {
         let began_us = source.points.last().map_or(0, |last| last.at_us.saturating_sub(span_us));
         let mut before = (began_us, source.before.counts.delivered);
         let mut shares = Vec::new();
@@ -182,15 +200,22 @@ impl PathCounted {
             }
             before = (*at_us, sample.counts.delivered);
         }
-        shares.iter().sum::<f64>() / shares.len().max(1) as f64
+        (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
     }
 
     /// What of the path holds back, and what the kernel says of it.
     pub fn stage(&self) -> (Stage, Option<Fact>) {
+        // What the sender's own card cannot take waits in its sockets, not in a queue that the round trip shows.
+        if self.fills_card {
+            return (Stage::Network, None);
+        }
         // A slow relay closes its window, too. But it is near, or little is in flight to it: then it is not the window.
         // Where the congestion window allows less it is that one which counts; the other grows as it does.
         let is_less = self.cwnd_bytes <= 0.0 || self.window_bytes <= self.cwnd_bytes;
-        let receiver = self.rwnd_limited > WINDOW_LIMITED && self.filled >= WINDOW_FILLED && is_less;
+        let receiver = match self.filled {
+            Some(filled) => self.rwnd_limited > WINDOW_LIMITED && filled >= WINDOW_FILLED && is_less,
+            None => self.rwnd_limited > RELAYED,
+        };
         if (receiver || self.sndbuf_limited > WINDOW_LIMITED) && self.min_rtt_us >= FAR_US {
             return (Stage::Window, Some(Fact::WindowBytes(self.in_flight_bytes as u64)));
         }

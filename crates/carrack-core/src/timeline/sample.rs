@@ -146,6 +146,8 @@ pub struct InterfaceSample {
     pub name: String,
     /// Since the session began.
     pub counts: InterfaceCounts,
+    /// Bits a second that it carries each way; 0 where nobody knows.
+    pub speed_bits: u64,
 }
 
 /// One end at one moment. What the end's system does not tell is 0, or not there.

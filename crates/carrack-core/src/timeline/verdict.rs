@@ -83,7 +83,7 @@ pub fn verdict(
     } else if let Some(stage) = held_up {
         (stage, None)
     } else if sends.min(receives) > BOTH_WAIT && !memory && is_path_longest(&shares) {
-        PathCounted::new(source, &sent, span_us).stage()
+        PathCounted::new(source, destination, &sent, span_us).stage()
     } else if sends > receives {
         receiver.slower(Stage::DestinationStorage, Stage::DestinationMetadata, Stage::DestinationProcessors)
     } else {

@@ -1,7 +1,7 @@
 //! Verdicts of what both ends told.
 
 use super::*;
-use crate::timeline::{StageTime, StreamSample, TcpCounts, TcpState};
+use crate::timeline::{InterfaceCounts, InterfaceSample, StageTime, StreamSample, TcpCounts, TcpState};
 
 const SECOND: u64 = 1_000_000;
 
@@ -220,6 +220,34 @@ fn path_is_judged_by_windows_then_loss_then_the_round_trip() {
         (Stage::RoundTrip, Some(Fact::RoundTripUs(80_000)))
     );
     assert_eq!(path(counts(900 << 20, 0, 0), state(300, 200, 4 << 20)).0, Stage::Network);
+    // Kernels before 5.4 do not tell the window, those before 4.6 not the shortest round trip either.
+    for min_rtt_us in [20_000, 0] {
+        assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(20_000, min_rtt_us, 0)).0, Stage::Window);
+        assert_eq!(path(counts(10 << 20, 0, 2 * SECOND), state(20_000, min_rtt_us, 0)).0, Stage::RoundTrip);
+        assert_eq!(path(counts(10 << 20, 500, 0), state(20_000, min_rtt_us, 0)).0, Stage::Loss);
+    }
+    assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(150, 0, 0)).0, Stage::Network);
+}
+
+/// 118 MB/s over 80 ms by a card of 1 Gb/s: what it cannot take waits in the sockets, and no round trip shows it.
+#[test]
+fn card_that_is_full_is_the_network_and_no_distance() {
+    let of = |sent_bytes: u64, received_bytes: u64, speed_bits: u64| {
+        let interface = |counts| Some(InterfaceSample { name: "eth0".into(), counts, speed_bits });
+        let counts =
+            TcpCounts { delivered: 118_000_000, segments: 90_000, busy_us: 4 * SECOND, ..TcpCounts::default() };
+        let state = TcpState { rtt_us: 82_000, min_rtt_us: 80_000, window_bytes: 64 << 20, ..TcpState::default() };
+        let sent = InterfaceCounts { sent_bytes, received_bytes: 1 << 40, ..InterfaceCounts::default() };
+        let source = Sample { counts, state, interface: interface(sent), ..sample(100, &[(Send, 95)], 0) };
+        let received = InterfaceCounts { received_bytes, sent_bytes: 1 << 40, ..InterfaceCounts::default() };
+        let destination = Sample { interface: interface(received), ..sample(100, &[(Receive, 95)], 0) };
+        judge(source, destination, false).unwrap().limit.stage
+    };
+    assert_eq!(of(118_000_000, 0, 1_000_000_000), Stage::Network);
+    assert_eq!(of(0, 118_000_000, 1_000_000_000), Stage::Network);
+    // It could carry more, or nobody knows.
+    assert_eq!(of(110_000_000, 110_000_000, 1_000_000_000), Stage::RoundTrip);
+    assert_eq!(of(118_000_000, 118_000_000, 0), Stage::RoundTrip);
 }
 
 /// Measured: eight streams over 10 ms and a full queue, of which one was made behind it; and four over 40 ms that lose

@@ -86,6 +86,23 @@ impl<'a> HostFacts<'a> {
         kilobytes.map(|kb| kb.saturating_mul(1024)).ok_or_else(|| Unknown(format!("/proc/meminfo has no {name}")))
     }
 
+    /// How long the host has been up.
+    pub fn uptime(&self) -> Known<Duration> {
+        let text = self.text("proc/uptime")?;
+        let seconds = text.split_whitespace().next().and_then(|word| word.parse().ok());
+        let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        time.ok_or_else(|| Unknown("/proc/uptime is no time".to_owned()))
+    }
+
+    /// Bytes of a page of memory.
+    pub fn page_bytes(&self) -> u64 {
+        self.number("page-bytes")
+            .ok()
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .filter(|bytes| *bytes > 0)
+            .unwrap_or(4096)
+    }
+
     /// The soft and the hard limit of this session, by its name in `/proc/self/limits`; `None` for no limit.
     pub fn session_limit(&self, name: &str) -> Known<(Option<u64>, Option<u64>)> {
         let line = self.text("proc/self/limits")?.lines().find_map(|line| line.strip_prefix(name));

@@ -1,7 +1,12 @@
 //! Network interfaces: what the kernel, the driver and the slot say of each.
 
+use std::net::IpAddr;
+
 use super::{HostFacts, ProcessorList};
 use crate::known::{Known, Unknown};
+
+/// What the kernel's driver of TUN says to anybody who has not set a speed: before Linux 6.2, and since.
+const TUN_MEGABITS: [i64; 2] = [10, 10_000];
 
 /// A network interface.
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +14,40 @@ pub struct Interface<'a> {
     /// Its name.
     pub name: &'a str,
     facts: HostFacts<'a>,
+}
+
+/// A network that an interface has an address in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressNetwork {
+    /// The interface's address.
+    pub address: IpAddr,
+    length: u32,
+}
+
+impl AddressNetwork {
+    /// `192.0.2.5/24`; `None` for what is no such text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (address, length) = text.trim().split_once('/')?;
+        Some(Self { address: address.parse().ok()?, length: length.parse().ok()? })
+    }
+
+    /// Whether an address belongs to it.
+    pub fn holds(&self, address: IpAddr) -> bool {
+        let differs = match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => u128::from(own.to_bits() ^ other.to_bits()) << 96,
+            (IpAddr::V6(own), IpAddr::V6(other)) => own.to_bits() ^ other.to_bits(),
+            _ => return false,
+        };
+        differs.leading_zeros() >= self.length
+    }
+
+    /// Whether its addresses mean something on one cable only.
+    fn is_link_local(&self) -> bool {
+        match self.address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        }
+    }
 }
 
 /// An interrupt of an interface.
@@ -62,9 +101,10 @@ impl<'a> Interface<'a> {
         let none = || Unknown(format!("{} tells no speed", self.name));
         // A virtual device says -1, or that it cannot say.
         let megabits = self.number("speed").map_err(|_| none())?;
+        let is_constant = self.kind() == Ok("tun") && TUN_MEGABITS.contains(&megabits);
         u64::try_from(megabits)
             .ok()
-            .filter(|speed| *speed > 0)
+            .filter(|speed| *speed > 0 && !is_constant)
             .map(|speed| speed.saturating_mul(1_000_000))
             .ok_or_else(none)
     }
@@ -98,6 +138,12 @@ impl<'a> Interface<'a> {
     /// Its addresses, with the lengths of their networks.
     pub fn addresses(&self) -> Vec<&'a str> {
         self.facts.text(&format!("address/{}", self.name)).map(|text| text.lines().collect()).unwrap_or_default()
+    }
+
+    /// The networks that it has addresses in, without those of one cable.
+    pub fn networks(&self) -> Vec<AddressNetwork> {
+        let networks = self.addresses().into_iter().filter_map(AddressNetwork::parse);
+        networks.filter(|network| !network.is_link_local()).collect()
     }
 
     /// Its queueing disciplines, the root first: kind, and packets that it has dropped.
@@ -135,5 +181,23 @@ impl<'a> Interface<'a> {
             .filter_map(|line| line.split_once(' '))
             .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
             .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_holds_what_begins_like_its_address() {
+        let holds = |network: &str, address: &str| {
+            AddressNetwork::parse(network).expect("a network").holds(address.parse().expect("an address"))
+        };
+        assert!(holds("10.0.7.1/24", "10.0.7.200") && !holds("10.0.7.1/24", "10.0.8.1"));
+        assert!(holds("10.0.7.1/0", "192.0.2.1") && !holds("10.0.7.1/32", "10.0.7.2") && !holds("10.0.7.1/24", "::"));
+        assert!(holds("fd00:7::1/64", "fd00:7::2") && !holds("fd00:7::1/128", "fd00:7::2"));
+        for none in ["", "10.0.7.1", "10.0.7/24", "10.0.7.1/-1"] {
+            assert_eq!(AddressNetwork::parse(none), None, "{none}");
+        }
     }
 }

@@ -10,7 +10,7 @@ mod tcp;
 
 pub use connection::{Agreed, Syn};
 pub use host::{ClockOffset, ProcessorList};
-pub use interface::{Interface, Interrupt};
+pub use interface::{AddressNetwork, Interface, Interrupt};
 pub use route::Route;
 pub use settings::AtBoot;
 pub use storage::{BlockDevice, Mount, Room};

@@ -77,7 +77,9 @@ impl<'a> HostFacts<'a> {
             Ok(route) => Ok(self.interface(route.device)),
             Err(_) if self.evidence.below("route/").next().is_none() => {
                 let fastest = self.interfaces().into_iter().filter(|one| one.is_up() && !one.is_loopback());
-                let fastest = fastest.max_by_key(|one| one.speed().unwrap_or(0));
+                // Links to containers say 10 Gb/s, and so do bridges of them.
+                let leads_out = |one: &Interface<'_>| !matches!(one.kind(), Ok("veth" | "bridge"));
+                let fastest = fastest.max_by_key(|one| (leads_out(one), one.speed().unwrap_or(0)));
                 fastest.ok_or_else(|| match self.interfaces().is_empty() {
                     true => Unknown("this host shows no interfaces (/sys/class/net)".to_owned()),
                     false => Unknown("no interface is up".to_owned()),

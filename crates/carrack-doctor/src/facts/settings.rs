@@ -10,8 +10,10 @@ use crate::known::Known;
 /// Directories, as sysctl.d(5) has them: a file in an earlier one hides a file of the same name in a later one.
 const DIRECTORIES: &[&str] =
     &["etc/sysctl.d/", "run/sysctl.d/", "usr/local/lib/sysctl.d/", "usr/lib/sysctl.d/", "lib/sysctl.d/"];
-/// What `sysctl --system` reads last.
+/// What `sysctl --system` reads last. systemd reads it only by a link in its directories, in the place of its name.
 const LAST: &str = "etc/sysctl.conf";
+/// Is there where systemd has started the host.
+const SYSTEMD: &str = "run/systemd/system";
 
 /// A value that a parameter will have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +62,8 @@ impl<'a> HostFacts<'a> {
                 }
             }
         }
-        let last = self.evidence.found(LAST).map(|text| (LAST.to_owned(), text));
+        let last = self.evidence.found(LAST).filter(|_| self.evidence.found(SYSTEMD).is_none());
+        let last = last.map(|text| (LAST.to_owned(), text));
         by_name.into_values().chain(last).collect()
     }
 
@@ -133,6 +136,23 @@ mod tests {
         assert_eq!(told("vm.swappiness"), ("60", "/usr/lib/sysctl.d/95-vendor.conf"));
         assert_eq!(told("net.core.somaxconn"), ("4096", "/etc/sysctl.conf"));
         assert!(!all.contains_key("net.core.wmem_max") && all.len() == 3, "{all:?}");
+    }
+
+    #[test]
+    fn systemd_reads_the_oldest_file_by_a_link_alone() {
+        let conf = "net.core.somaxconn=4096\n";
+        let drop_in = ("etc/sysctl.d/99-zz-carrack.conf", "net.core.somaxconn=8192\n");
+        let at_boot = |texts: &[(&str, &str)]| {
+            let host = Host::saying(&[&[drop_in, ("etc/sysctl.conf", conf)], texts].concat());
+            let all = HostFacts::of(HostSide::Near, &host).unwrap().at_boot();
+            (all["net.core.somaxconn"].value.clone(), all["net.core.somaxconn"].file.clone())
+        };
+        let told = |value: &str, file: &str| (value.to_owned(), file.to_owned());
+        assert_eq!(at_boot(&[]), told("4096", "/etc/sysctl.conf"));
+        let systemd = (SYSTEMD, "");
+        assert_eq!(at_boot(&[systemd]), told("8192", "/etc/sysctl.d/99-zz-carrack.conf"));
+        let link = ("etc/sysctl.d/99-sysctl.conf", conf);
+        assert_eq!(at_boot(&[systemd, link]), told("8192", "/etc/sysctl.d/99-zz-carrack.conf"));
     }
 
     #[test]

@@ -87,9 +87,21 @@ impl<'a> BlockDevice<'a> {
         !self.is_array() && self.text("queue/scheduler").is_ok() && !self.name.starts_with("dm-")
     }
 
-    /// Whether it turns.
+    /// Whether a hypervisor has it, of which nobody here knows what is behind it: virtio and Xen.
+    pub fn is_virtual(&self) -> bool {
+        ["vd", "xvd"].iter().any(|kind| self.name.starts_with(kind))
+    }
+
+    /// Whether it turns. Virtual disks say so, whatever they are.
     pub fn is_rotating(&self) -> Known<bool> {
-        Ok(self.number("queue/rotational")? != 0)
+        Ok(!self.is_virtual() && self.number("queue/rotational")? != 0)
+    }
+
+    /// Bytes that are read ahead; `None` of a partition, for which its disk decides.
+    pub fn read_ahead(&self) -> Known<Option<u64>> {
+        let kib = self.facts.if_any(&format!("sys/class/block/{}/queue/read_ahead_kb", self.name))?;
+        let kib = kib.map(|_| self.number("queue/read_ahead_kb")).transpose()?;
+        Ok(kib.map(|kib| u64::try_from(kib).unwrap_or(0).saturating_mul(1024)))
     }
 
     /// The scheduler in use: the word in brackets.

@@ -36,8 +36,11 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "host.names",
-        threshold: Threshold::of("the other host's name is looked up within {}", &[Limit::Time(NAMED)]),
-        reason: "an ssh server asks for it at each login; a name server that does not answer makes all of them wait",
+        threshold: Threshold::of(
+            "the other host's name is looked up within {}, where the ssh server asks for it (UseDNS)",
+            &[Limit::Time(NAMED)],
+        ),
+        reason: "a name server that does not answer makes each login wait there; by its default OpenSSH does not ask",
         source: "sshd_config(5), resolv.conf(5)",
         class: Ours,
         check: Check::Host(names),
@@ -124,11 +127,16 @@ fn names(view: &View<'_>) -> Known<Vec<Told>> {
     }
     let took = Duration::from_micros(view.facts.line_number("names/peer", "answered-us")?);
     let value = format!("after {}", units::time(took));
+    // Only root may ask the server, and by its default it does not ask either.
+    let asks = view.facts.line("command/sshd -T", "usedns") == Ok("yes");
     if took < NAMED {
         return Ok(vec![Told::ok(value)]);
     }
-    let told = Told::warning(value).costs("each login and each copy by name begins so much later");
-    Ok(vec![told.advice("is each name server in /etc/resolv.conf there? For logins: UseDNS no in sshd_config")])
+    if !asks {
+        return Ok(vec![Told::ok(format!("{value}, and nobody is known to ask"))]);
+    }
+    let told = Told::warning(value).costs("each login begins so much later");
+    Ok(vec![told.advice("UseDNS no in sshd_config; or is each name server in /etc/resolv.conf there?")])
 }
 
 /// The release from which on a fast interface is used well.

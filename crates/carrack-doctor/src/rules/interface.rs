@@ -1,6 +1,8 @@
 //! Interfaces: which one carries the data, how it is set up, and what it has lost.
 
-use super::{Check, FAST, Limit, NUMBER_MAX, Rule, Threshold, Told, View};
+use std::time::Duration;
+
+use super::{Check, FAST, Limit, Rule, Threshold, Told, View};
 use crate::facts::{Interface, Interrupt, ProcessorList};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator, Ours};
 use crate::known::Known;
@@ -14,11 +16,11 @@ const OSG_SCRIPT: &str = "Open Science Grid, networking scripts";
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "interface.slower",
-        threshold: Threshold::plain("data goes by the fastest interface that is up"),
+        threshold: Threshold::plain("data goes by the fastest interface whose network has both hosts"),
         reason: "a host often has a name for its management port, and another one for its fast card",
         source: "Performance killer 1 of UltraLight, 2005",
         class: OneOperator,
-        check: Check::Host(slower),
+        check: Check::Host(super::detour::slower),
     },
     Rule {
         id: "interface.duplex",
@@ -41,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.errors",
-        threshold: Threshold::plain("no damaged and no missed packets"),
+        threshold: Threshold::of("fewer than one of {} packets damaged, or missed", &[Limit::Count(PACKETS)]),
         reason: "damage is a cable, a plug or a transceiver; missed packets are a host that was too slow",
         source: "fasterdata.es.net",
         class: Kernel,
@@ -106,7 +108,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.pause",
-        threshold: Threshold::plain("both directions or none, and no pause frames that come in"),
+        threshold: Threshold::of(
+            "both directions or none, and fewer than one pause frame within {} in the mean that comes in",
+            &[Limit::Time(PAUSED)],
+        ),
         reason: "a pause frame stops all that the card sends, for everybody",
         source: ESNET_SCRIPT,
         class: EsnetTable,
@@ -139,8 +144,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "interface.softnet",
         threshold: Threshold::of(
-            "no packets dropped before TCP saw them, and no more than one of {} rounds out of time",
-            &[Limit::Count(ROUNDS)],
+            "fewer than one of {} packets dropped before TCP saw them, and no more than one of {} rounds out of time",
+            &[Limit::Count(PACKETS), Limit::Count(ROUNDS)],
         ),
         reason: "a queue that is full drops what the card has received already",
         source: "kernel, networking/scaling",
@@ -162,58 +167,22 @@ const MTU: u64 = 9000;
 const MTU_LEAST: u64 = 8000;
 /// Packets that wait for the card.
 const QUEUE: u64 = 10_000;
+/// Of so many packets one may be lost in this host: fewer cost nothing.
+const PACKETS: u64 = 1_000_000;
+/// A neighbour that pauses a card so often cannot keep up.
+const PAUSED: Duration = Duration::from_secs(60);
 /// Rounds of the kernel's receiver, of which one may run out of time.
 const ROUNDS: u64 = 1000;
+/// Packets of one round.
+const BUDGET: i64 = 600;
+const SPREAD: &str = "let more processors serve the card: interface.channels and interface.interrupts tell how";
 /// A backlog for interfaces from this rate on, and for slower ones.
 const BACKLOGS: (u64, [i64; 2]) = (40_000_000_000, [250_000, 30_000]);
 
 /// The interface that carries data, and its speed if that is known.
-fn fast<'a>(view: &View<'a>) -> Known<(Interface<'a>, u64)> {
+pub(super) fn fast<'a>(view: &View<'a>) -> Known<(Interface<'a>, u64)> {
     let carrier = view.facts.carrier()?;
     Ok((carrier, carrier.speed()?))
-}
-
-fn slower(view: &View<'_>) -> Known<Vec<Told>> {
-    if view.situation.is_alone() {
-        return Ok(Vec::new());
-    }
-    let route = view.facts.route()?;
-    let (carrier, speed) = fast(view)?;
-    let faster =
-        view.facts.interfaces().into_iter().filter(|one| one.is_up() && !one.is_loopback() && one.name != carrier.name);
-    // One that belongs to a bond has no address; its bond has. A bridge of containers leads nowhere else.
-    let leads_out = |one: &Interface<'_>| match one.kind() {
-        Ok("bridge") => false,
-        Ok("bond" | "team" | "vlan") => true,
-        Ok(_) | Err(_) => one.is_hardware() || !carrier.is_hardware(),
-    };
-    let faster = faster.filter(|one| !one.addresses().is_empty() && leads_out(one));
-    let best = faster.filter_map(|one| Some((one, one.speed().ok()?))).max_by_key(|(_, speed)| *speed);
-    match best {
-        Some((best, most)) if most > speed => {
-            let value = format!(
-                "data to {} goes by {} ({}), and {} ({}) is up",
-                route.to,
-                carrier.name,
-                units::bits(speed as f64),
-                best.name,
-                units::bits(most as f64)
-            );
-            let cost = format!(
-                "no more than {} instead of {}",
-                units::rate(speed as f64 / 8.0),
-                units::rate(most as f64 / 8.0)
-            );
-            let via = route.via.map(|via| format!(" via {via}")).unwrap_or_default();
-            let line = format!("{} route replace {}{via} dev {}", super::ip(route.to), route.to, best.name);
-            let told = Told::warning(value).about(carrier.name).costs(cost);
-            Ok(vec![told.command(format!(
-                "{line}   # or use the name that the other host has on the network of {}",
-                best.name
-            ))])
-        }
-        _ => Ok(vec![Told::ok(format!("{} ({})", carrier.name, units::bits(speed as f64))).about(carrier.name)]),
-    }
 }
 
 fn duplex(view: &View<'_>) -> Known<Vec<Told>> {
@@ -244,32 +213,41 @@ fn mtu(view: &View<'_>) -> Known<Vec<Told>> {
 
 fn errors(view: &View<'_>) -> Known<Vec<Told>> {
     let carrier = view.facts.carrier()?;
-    let count = |name: &str| carrier.number(&format!("statistics/{name}"));
-    let packets = count("rx_packets")?.max(1) as f64;
-    let damaged = count("rx_crc_errors")?.saturating_add(count("rx_errors")?);
+    let count =
+        |name: &str| carrier.number(&format!("statistics/{name}")).map(|count| u64::try_from(count).unwrap_or(0));
+    let packets = count("rx_packets")?;
+    // The errors are all of them: damage is counted there, too.
+    let damaged = count("rx_crc_errors")?.max(count("rx_errors")?);
     let missed = count("rx_missed_errors")?;
-    let told = |count: i64, what: &str| format!("{count} of {packets:.0} packets {what}");
+    let told = |count: u64, what: &str| format!("{count} of {packets} packets {what}");
+    let (damage, miss) = (told(damaged, "came damaged"), told(missed, "were missed: the card had no room"));
+    let cost = "each is a loss that slows a far stream down";
     let mut all = Vec::new();
-    if damaged > 0 {
-        let value = Told::warning(told(damaged, "came damaged")).about(carrier.name);
-        all.push(
-            value
-                .costs("each is a loss that slows a far stream down")
-                .advice("change the cable, clean or change the transceiver, and look at the switch's port"),
-        );
+    if are_many(damaged, packets) {
+        let value = Told::warning(&damage).about(carrier.name).costs(cost);
+        all.push(value.advice("change the cable, clean or change the transceiver, and look at the switch's port"));
     }
-    if missed > 0 {
-        let value = Told::warning(told(missed, "were missed: the card had no room")).about(carrier.name);
-        all.push(
-            value
-                .costs("each is a loss that slows a far stream down")
-                .command(format!("ethtool -G {} rx 8192", carrier.name)),
-        );
+    if are_many(missed, packets) {
+        let value = Told::warning(&miss).about(carrier.name).costs(cost);
+        let number = |key: &str| carrier.driver_number("rings", key);
+        all.push(match number("rx").and_then(|now| Ok((now, number("rx-max")?))) {
+            Ok((now, most)) if now < most => value.command(format!("ethtool -G {} rx {most}", carrier.name)),
+            Ok(_) => value.advice(SPREAD),
+            Err(_) => value.advice(format!("raise the card's ring, which ethtool -g {} shows", carrier.name)),
+        });
     }
     if all.is_empty() {
-        all.push(Told::ok("none since it came up").about(carrier.name));
+        let few = [(damaged, damage), (missed, miss)].into_iter().filter(|(count, _)| *count > 0);
+        let few: Vec<String> = few.map(|(_, told)| told).collect();
+        let value = if few.is_empty() { "none since it came up".to_owned() } else { few.join(", ") };
+        all.push(Told::ok(value).about(carrier.name));
     }
     Ok(all)
+}
+
+/// Whether so many of these packets are too many.
+fn are_many(count: u64, packets: u64) -> bool {
+    count > 0 && u128::from(count) * u128::from(PACKETS) >= u128::from(packets)
 }
 
 fn slot(view: &View<'_>) -> Known<Vec<Told>> {
@@ -438,7 +416,7 @@ fn pause(view: &View<'_>) -> Known<Vec<Told>> {
     let paused = counters
         .iter()
         .find(|(name, _)| name.contains("pause") && name.starts_with("rx") && !name.contains("duration"));
-    if let Some((name, count)) = paused {
+    if let Some((name, count)) = paused.filter(|(_, count)| view.is_often(*count, PAUSED)) {
         let value = Told::warning(format!("{count} pause frames came in ({name})")).about(carrier.name);
         told.push(
             value.costs("the card stops sending while it lasts").advice("find out which host or switch cannot keep up"),
@@ -524,21 +502,28 @@ fn softnet(view: &View<'_>) -> Known<Vec<Told>> {
     let (packets, dropped, squeezed) = view.facts.softnet()?;
     let mut told = Vec::new();
     let backlog = view.facts.network_number("core/netdev_max_backlog").unwrap_or(1000);
-    if dropped > 0 {
+    if are_many(dropped, packets) {
         let (from, [faster, slower]) = BACKLOGS;
         let is_faster = view.facts.carrier().and_then(|carrier| carrier.speed()).is_ok_and(|speed| speed >= from);
-        let wanted = if is_faster { faster } else { slower }.max(backlog.saturating_mul(2).min(NUMBER_MAX));
+        let wanted = if is_faster { faster } else { slower };
         let value = Told::warning(format!("{dropped} of {packets} packets were dropped, the queue holds {backlog}"));
-        told.push(
-            value.costs("each is a loss that slows a far stream down").sysctl(Parameter::Backlog, wanted.to_string()),
-        );
+        let value = value.costs("each is a loss that slows a far stream down");
+        told.push(match backlog < wanted {
+            true => value.sysctl(Parameter::Backlog, wanted.to_string()),
+            false => value.advice(SPREAD),
+        });
     }
     if squeezed as f64 > packets as f64 / ROUNDS as f64 {
         let value = Told::warning(format!("{squeezed} rounds ended before the queue was empty, of {packets} packets"));
-        told.push(value.sysctl(Parameter::Budget, "600"));
+        // It is counted since the start: a budget that was raised since is left as it is.
+        told.push(match view.facts.network_number("core/netdev_budget") {
+            Ok(now) if now >= BUDGET => value.advice(SPREAD),
+            Ok(_) | Err(_) => value.sysctl(Parameter::Budget, BUDGET.to_string()),
+        });
     }
     if told.is_empty() {
-        told.push(Told::ok(format!("none of {packets}")));
+        let few = if dropped > 0 { dropped.to_string() } else { "none".to_owned() };
+        told.push(Told::ok(format!("{few} of {packets}")));
     }
     Ok(told)
 }

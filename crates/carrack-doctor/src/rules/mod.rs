@@ -3,6 +3,7 @@
 mod arrays;
 mod causes;
 mod clock;
+mod detour;
 mod hardware;
 mod hosts;
 mod interface;
@@ -16,6 +17,8 @@ mod sshd;
 mod storage;
 mod tcp;
 mod threshold;
+
+use std::time::Duration;
 
 use crate::facts::HostFacts;
 use crate::finding::{EvidenceClass, Finding, Fix, Severity};
@@ -94,6 +97,13 @@ impl View<'_> {
     /// The direction in which this host sends.
     pub fn sending(&self) -> &Way {
         self.situation.path.from(self.facts.side)
+    }
+
+    /// Whether what a counter since the start of the host has met comes once in this time, or more often, in the mean.
+    /// Of a host that does not tell when it started, anything counts.
+    pub fn is_often(&self, count: u64, every: Duration) -> bool {
+        let uptime = self.facts.uptime().unwrap_or(Duration::ZERO);
+        count > 0 && count as f64 * every.as_secs_f64() >= uptime.as_secs_f64()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use carrack_core::path::display_bytes;
+use carrack_core::report::PathTrace;
 
 use super::causes::cause;
 use super::{Check, Limit, Rule, Threshold, Told, View};
@@ -40,8 +41,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "path.mtu",
-        threshold: Threshold::plain("both hosts send packets of one size, and the path takes them"),
-        reason: "a host that sends larger packets than the path takes depends on a word from a router",
+        threshold: Threshold::plain(
+            "the path takes what TCP agrees on: the smaller of both hosts' sizes, or what a router names",
+        ),
+        reason: "larger packets than the path takes vanish where no router says so",
         source: "fasterdata.es.net, MTU issues",
         class: EsnetTable,
         check: Check::Path(mtu),
@@ -163,36 +166,37 @@ fn mtu(situation: &Situation) -> Known<Vec<Told>> {
     let (near, far) = (HostFacts::of(HostSide::Near, &situation.near)?, HostFacts::of(HostSide::Far, far)?);
     let (here, there) = (near.carrier()?, far.carrier()?);
     let sizes = (here.mtu()?, there.mtu()?);
-    if sizes.0 != sizes.1 {
-        let (larger, side) = if sizes.0 > sizes.1 { (here, HostSide::Near) } else { (there, HostSide::Far) };
-        let (most, least) = (sizes.0.max(sizes.1), sizes.0.min(sizes.1));
-        let told =
-            Told::warning(format!("{} sends {most} bytes, and the other host takes {least}", larger.name)).at(side);
-        let told = told.about(larger.name).costs("streams stop if the word of a router is lost on its way");
-        return Ok(vec![told.command(format!(
-            "ip link set {} mtu {least}   # or {most} on the other host and all between",
-            larger.name
-        ))]);
+    let (most, least) = (sizes.0.max(sizes.1), sizes.0.min(sizes.1));
+    let traces = [&situation.path.there, &situation.path.back].map(|way| way.trace.as_ref());
+    let smallest = traces.iter().filter_map(|trace| trace.as_ref()?.mtu_bytes).min().map_or(least, u64::from);
+    let vanishes = traces.iter().flatten().any(|trace| trace.drops_large_packets);
+    let is_proved = |trace: &Option<&PathTrace>| trace.is_some_and(|trace| trace.is_mtu_proved);
+    // Each side announces what it takes, and a router says what fits: TCP sends nothing larger.
+    if !vanishes && (traces.iter().all(is_proved) || most == smallest && traces.iter().any(is_proved)) {
+        return Ok(vec![Told::ok(match smallest.min(least) {
+            agreed if agreed == most => format!("{most} bytes"),
+            agreed => format!("TCP agrees on {agreed} bytes: the hosts send {} and {}", sizes.0, sizes.1),
+        })]);
     }
-    let smallest =
-        [&situation.path.there, &situation.path.back].into_iter().filter_map(|way| way.trace.as_ref()?.mtu_bytes).min();
-    let is_proved = [&situation.path.there, &situation.path.back]
-        .into_iter()
-        .any(|way| way.trace.as_ref().is_some_and(|trace| trace.is_mtu_proved));
-    match smallest {
-        Some(path) if u64::from(path) < sizes.0 => {
-            let told = Told::warning(format!("both hosts send {} bytes, and the path takes {path}", sizes.0));
-            Ok(vec![
-                told.about(here.name)
-                    .command(format!("ip link set {} mtu {path}   # on both, or mend the path", here.name)),
-            ])
-        }
-        _ if is_proved => Ok(vec![Told::ok(format!("{} bytes", sizes.0))]),
-        _ => {
-            let why = format!("not checked: both hosts send {} bytes, and nobody asked what the path takes", sizes.0);
-            Err(Unknown::because(why))
-        }
+    if most != least && (vanishes || traces.iter().all(Option::is_none)) {
+        let (smaller, side) = if sizes.0 < sizes.1 { (here, HostSide::Near) } else { (there, HostSide::Far) };
+        let told = Told::warning(format!("{} takes {least} bytes, and the other host sends {most}", smaller.name));
+        let told = told.at(side).about(smaller.name).costs(match vanishes {
+            true => "a stream stops at its first packet that is too large".to_owned(),
+            false => format!("{:.0} times as many packets as with {most} bytes", most as f64 / least.max(1) as f64),
+        });
+        let line = format!("ip link set {} mtu {most}", smaller.name);
+        return Ok(vec![told.command(format!("{line}   # if every switch and router between takes {most} bytes"))]);
     }
+    if vanishes && smallest < least {
+        let told = Told::warning(format!("both hosts send {least} bytes, and the path takes {smallest}"));
+        let words =
+            "let routers on the way take as much, or say what fits: firewalls must pass \"fragmentation needed\"";
+        return Ok(vec![told.about(here.name).advice(format!("{words} and \"packet too big\" of ICMP"))]);
+    }
+    let sent =
+        if most == least { format!("both hosts send {most}") } else { format!("the hosts send {least} and {most}") };
+    Err(Unknown::because(format!("not checked: {sent} bytes, and nobody said what the path takes")))
 }
 
 fn black_hole(situation: &Situation) -> Known<Vec<Told>> {

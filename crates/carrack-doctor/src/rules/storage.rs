@@ -1,5 +1,6 @@
 //! The storage of the directory concerned: room, mount options, what lies below it, and its rate against the network's.
 
+use carrack_core::evidence::EvidenceText;
 use carrack_core::words::shell_word;
 
 use super::{Check, Limit, Rule, Threshold, Told, View, tcp};
@@ -61,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.scheduler",
-        threshold: Threshold::plain("none on NVMe, mq-deadline on disks that turn"),
+        threshold: Threshold::plain("none on NVMe, mq-deadline on disks that turn and are no virtual ones"),
         reason: "a fast disk loses time in a queue of the kernel; a turning one loses it by seeking",
         source: FASTERDATA,
         class: EsnetTable,
@@ -117,6 +118,9 @@ fn room(view: &View<'_>) -> Known<Vec<Told>> {
     if !is_asked(view) {
         return Ok(Vec::new());
     }
+    if let Some(told) = silence(view) {
+        return Ok(vec![told]);
+    }
     let (directory, room) = (view.facts.directory()?, view.facts.room()?);
     if room.bytes == 0 {
         return Err(Unknown::because(format!("the file system of {directory} tells no size")));
@@ -129,6 +133,23 @@ fn room(view: &View<'_>) -> Known<Vec<Told>> {
         _ => Told::warning(value).costs("new files lie in pieces, and the next large copy ends when it is full"),
     };
     Ok(vec![told.about(directory).advice("remove what is not needed, or use another file system")])
+}
+
+/// That the file system does not answer, if that is so.
+fn silence(view: &View<'_>) -> Option<Told> {
+    let is_silent = |name: &str| match view.facts.evidence().get(name) {
+        Some(EvidenceText::Failed(why)) => why.contains("did not answer"),
+        _ => false,
+    };
+    if !is_silent("directory") && !is_silent("directory/statvfs") {
+        return None;
+    }
+    let mount = view.facts.mount().ok();
+    let source = mount.map(|mount| format!(": {} on {}", mount.source, mount.kind)).unwrap_or_default();
+    let told = Told::failure(format!("the file system does not answer{source}"));
+    let told =
+        told.about(view.facts.directory().unwrap_or_default()).costs("each call there waits, and so does a copy");
+    Some(told.advice("is its server there, and the way to it? It goes on when the server is back; else umount -f"))
 }
 
 fn inodes(view: &View<'_>) -> Known<Vec<Told>> {
@@ -227,7 +248,7 @@ fn scheduler(view: &View<'_>) -> Known<Vec<Told>> {
         let good: &[&str] = match rotating {
             _ if disk.name.starts_with("nvme") => &["none"],
             true => &["mq-deadline", "deadline", "bfq"],
-            // Behind a virtual machine or a controller somebody else may sort.
+            // Behind a virtual disk or a controller somebody else may sort.
             false => &["none", "noop", "mq-deadline", "deadline", "kyber"],
         };
         if good.contains(&scheduler) {
@@ -246,15 +267,21 @@ fn read_ahead(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(Vec::new());
     }
     let devices = view.facts.devices()?;
-    // What is mounted reads ahead for all that lies below.
-    let Some(first) = devices.first() else { return Ok(Vec::new()) };
     let is_slow = devices.iter().any(|device| device.is_array() || device.is_rotating() == Ok(true));
     if !is_slow {
         return Ok(Vec::new());
     }
-    let kib = first.number("queue/read_ahead_kb")?;
-    let value = format!("{kib} KiB");
-    if kib.saturating_mul(1024) >= READ_AHEAD as i64 {
+    // What is mounted reads ahead for all that lies below; a partition as its disk does.
+    let mut first = None;
+    for device in devices {
+        if let Some(bytes) = device.read_ahead()? {
+            first = Some((device, bytes));
+            break;
+        }
+    }
+    let Some((first, bytes)) = first else { return Ok(Vec::new()) };
+    let value = format!("{} KiB", bytes / 1024);
+    if bytes >= READ_AHEAD {
         return Ok(vec![Told::ok(value).about(first.name)]);
     }
     let told = Told::warning(value).about(first.name).costs("one reader does not keep all members busy");

@@ -120,7 +120,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.listen-queue",
-        threshold: Threshold::plain("no connection was refused because a queue was full"),
+        threshold: Threshold::of(
+            "fewer than one connection within {} in the mean was refused because a queue was full",
+            &[Limit::Time(REFUSED)],
+        ),
         reason: "a crowd of clients is refused while the queue of a listener is full",
         source: DOCUMENTATION,
         class: Kernel,
@@ -175,8 +178,12 @@ const ASKED: u64 = 64 << 20;
 const PACKET: u64 = 1500;
 /// Of a hundred: what TCP may have of the memory at which it begins to save.
 const PRESSURE: u64 = 75;
+/// TCP may have no more than such a part of all memory.
+const MEMORY_PART: u64 = 4;
 /// Of a hundred: how full the table of connections may be.
 const REMEMBERED: u64 = 90;
+/// A listener that refuses a connection so often has too short a queue.
+const REFUSED: Duration = Duration::from_secs(3600);
 /// Bytes of notes about what is being sent without a copy.
 const NOTES: u64 = 1 << 20;
 /// No buffer can be larger: the kernel counts in 31 bits.
@@ -292,8 +299,9 @@ fn asked_buffers(view: &View<'_>) -> Known<Vec<Told>> {
     let rate = units::rate(least / time.as_secs_f64().max(1e-6));
     let told = Told::warning(value).should_be(format!("at least {}", units::bytes(needed)));
     let told = told.costs(format!("one stream of such a program is limited to {rate} at {}", units::time(time)));
-    let parameter = if send < receive { Parameter::AskedSendBuffer } else { Parameter::AskedReceiveBuffer };
-    Ok(vec![told.sysctl(parameter, rounded_up(needed).to_string())])
+    let both = [(Parameter::AskedReceiveBuffer, receive), (Parameter::AskedSendBuffer, send)];
+    let small = both.into_iter().filter(|(_, bytes)| (*bytes as f64) < needed);
+    Ok(small.map(|(parameter, _)| told.clone().sysctl(parameter, rounded_up(needed).to_string())).collect())
 }
 
 fn saved_metrics(view: &View<'_>) -> Known<Vec<Told>> {
@@ -394,13 +402,23 @@ fn memory(view: &View<'_>) -> Known<Vec<Told>> {
     let (used, pressure, most) = view.facts.tcp_memory()?;
     let met = view.facts.counter("proc/net/netstat", "TcpExt", "TCPMemoryPressures").unwrap_or(0);
     let now = format!("{} of {} pages, {met} times under pressure since the start", used, pressure);
-    if met == 0 && u128::from(used) * 100 < u128::from(pressure) * u128::from(PRESSURE) {
+    let is_short = u128::from(used) * 100 >= u128::from(pressure) * u128::from(PRESSURE);
+    if met == 0 && !is_short {
         return Ok(vec![Told::ok(now)]);
     }
+    let should = view.facts.memory("MemTotal").map(|bytes| bytes / MEMORY_PART / view.facts.page_bytes());
+    let is_most = should.as_ref().is_ok_and(|pages| most >= *pages);
+    // What was met before the limit was raised is counted still.
+    if is_most && !is_short {
+        return Ok(vec![Told::ok(format!("{now}; the limit is a quarter of memory"))]);
+    }
     let told = if used >= pressure { Told::failure(now) } else { Told::warning(now) };
-    let (enough, twice, most) = (pressure / 2, pressure.saturating_mul(2), most.saturating_mul(2));
-    let doubled = format!("{} {twice} {most}", pressure.saturating_add(enough));
-    Ok(vec![told.costs("windows shrink while it lasts, whatever tcp_rmem allows").sysctl(Parameter::Memory, doubled)])
+    let told = told.costs("windows shrink while it lasts, whatever tcp_rmem allows");
+    Ok(vec![match should {
+        // In the proportions that the kernel has by itself.
+        Ok(pages) if !is_most => told.sysctl(Parameter::Memory, format!("{} {} {pages}", pages / 2, pages / 3 * 2)),
+        Ok(_) | Err(_) => told.advice("fewer connections at once, smaller tcp_rmem and tcp_wmem, or more memory"),
+    }])
 }
 
 fn listen_queue(view: &View<'_>) -> Known<Vec<Told>> {
@@ -409,7 +427,11 @@ fn listen_queue(view: &View<'_>) -> Known<Vec<Told>> {
     if overflows == 0 {
         return Ok(vec![Told::ok("no listener's queue was full since the start")]);
     }
-    let told = Told::warning(format!("{overflows} connections were dropped because a listener's queue was full"));
+    let value = format!("{overflows} connections were dropped because a listener's queue was full");
+    if !view.is_often(overflows, REFUSED) {
+        return Ok(vec![Told::ok(format!("{value} since the start"))]);
+    }
+    let told = Told::warning(value);
     let told = told.costs("each such client waits a second or more before it tries again");
     Ok(vec![match queue {
         Ok(queue) if queue < 4096 => told.sysctl(Parameter::ListenQueue, "4096"),

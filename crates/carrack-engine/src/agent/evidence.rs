@@ -1,23 +1,28 @@
 //! What this end's host says of itself, for whoever examines it.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
-use std::sync::Weak;
+use std::sync::{Weak, mpsc};
 use std::time::{Duration, Instant};
 
 use carrack_core::evidence::EvidenceText;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{EvidenceAbout, Tell};
+use carrack_sys::dir::Dir;
 use carrack_sys::facts::{self, FactText};
 
 use super::{Agent, DataPort};
 use crate::error::failure;
 use crate::net::socket::Socket;
+use crate::storage::place::Place;
 
 /// A connection that its dialer has made is here soon.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
+/// A directory takes no longer to be opened, or its server is gone.
+const OPEN: Duration = Duration::from_secs(10);
 
 impl Agent {
     /// Gathers, and sends page by page; the answer is how many texts there were. A node gives them to those who have
@@ -31,7 +36,7 @@ impl Agent {
         // Held open until all is gathered: its path leads through the handle.
         let directory = match &about.directory[..] {
             b"" => None,
-            typed => Some(self.environment.place.dir(typed)),
+            typed => Some(open_within(OPEN, self.environment.place.clone(), typed.to_vec())),
         };
         let path = match &directory {
             Some(Ok(directory)) => Some(PathBuf::from(format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd()))),
@@ -85,6 +90,18 @@ impl Agent {
         }
         (texts, other)
     }
+}
+
+/// Opens a directory; one of a server that does not answer is left to its thread.
+fn open_within(time: Duration, place: Place, path: Vec<u8>) -> io::Result<Dir> {
+    let (sender, receiver) = mpsc::channel();
+    let open = move || {
+        // Whoever waited may have left.
+        let _ = sender.send(place.dir(&path));
+    };
+    carrack_sys::threads::start("opening a directory", open)?;
+    let silent = |_| io::Error::other(format!("it did not answer within {} s", time.as_secs()));
+    receiver.recv_timeout(time).map_err(silent)?
 }
 
 /// A text that its reader takes.

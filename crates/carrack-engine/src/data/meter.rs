@@ -161,7 +161,7 @@ impl Meter {
             sent_dropped: facts.sent_dropped,
             errors: facts.errors,
         };
-        Some(InterfaceSample { name, counts })
+        Some(InterfaceSample { name, counts, speed_bits: facts.speed_bits })
     }
 }
 

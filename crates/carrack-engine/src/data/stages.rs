@@ -208,6 +208,21 @@ impl Stages {
         self.measure(work, 1, true, call)
     }
 
+    /// As [`Stages::wait`], for others who do two things by turns: the time is parted as they say that they took.
+    pub fn wait_parted<T>(&self, works: [Work; 2], took: impl Fn() -> [u64; 2], call: impl FnOnce() -> T) -> T {
+        works.iter().for_each(|work| self.time(*work).count());
+        let lap = Lap::next();
+        let result = call();
+        let (worked, waited) = lap.end();
+        let took = took();
+        let all = took.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
+        let first = if all == 0 { 1.0 } else { took[0] as f64 / all as f64 };
+        for (work, share) in works.into_iter().zip([first, 1.0 - first]) {
+            self.add(work, (worked.mul_f64(share), waited.mul_f64(share)), true);
+        }
+        result
+    }
+
     /// As [`Stages::wait_briefly`], in a thread beside the streams.
     pub fn aside_briefly<T>(&self, work: Work, call: impl FnOnce() -> T) -> T {
         self.measure_briefly(work, false, call)

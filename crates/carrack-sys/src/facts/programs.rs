@@ -11,6 +11,8 @@ use super::{About, FactText, Gatherer};
 /// No program may take longer.
 const TIME: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
+/// One that was killed ends within this time, or not before what it waits for.
+const LAST: Duration = Duration::from_millis(200);
 /// Bytes of one program's output.
 const OUTPUT_BYTES: u64 = 64 << 10;
 /// What a person needs to look at a host's network and to mend it, and the program itself.
@@ -158,7 +160,7 @@ pub(super) fn run(command: &mut Command) -> io::Result<String> {
         (Ok(output), Ok(complaint)) => (output, complaint),
         (Err(error), _) | (_, Err(error)) => {
             child.kill()?;
-            child.wait()?;
+            leave(child);
             return Err(error);
         }
     };
@@ -167,7 +169,7 @@ pub(super) fn run(command: &mut Command) -> io::Result<String> {
             Some(status) => break status,
             None if Instant::now() >= until => {
                 child.kill()?;
-                child.wait()?;
+                leave(child);
                 let seconds = TIME.as_secs();
                 return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it was stopped after {seconds} s")));
             }
@@ -185,6 +187,20 @@ pub(super) fn run(command: &mut Command) -> io::Result<String> {
     let complaint = told(complaint);
     let first = complaint.lines().find(|line| !line.trim().is_empty()).unwrap_or("it ended with an error");
     Err(io::Error::other(first.to_owned()))
+}
+
+/// Takes note of the end of a program that was killed. One that waits in the kernel, as for a server that does not
+/// answer, ends when that does: a thread stays with it.
+fn leave(mut child: std::process::Child) {
+    let until = Instant::now() + LAST;
+    while Instant::now() < until {
+        match child.try_wait() {
+            Ok(None) => std::thread::sleep(LOOK),
+            Ok(Some(_)) | Err(_) => return,
+        }
+    }
+    // Without a thread nobody takes note, and the program stays in the list of processes until this one ends.
+    let _ = crate::threads::start("a program that does not end", move || child.wait());
 }
 
 fn reading(pipe: Box<dyn Read + Send>) -> io::Result<std::sync::mpsc::Receiver<String>> {
@@ -213,6 +229,15 @@ mod tests {
         assert_eq!(sh("head -c 1000000 /dev/zero | tr '\\0' x").unwrap().len() as u64, OUTPUT_BYTES);
         assert_eq!(sh("exec sleep 600").unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(run(&mut Command::new("/no/such/program")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn program_that_does_not_end_is_left() {
+        // Nobody has killed it, so that it does not end, as one that waits in the kernel does not.
+        let child = Command::new("sleep").arg("600").spawn().unwrap();
+        let process = rustix::process::Pid::from_child(&child);
+        leave(child);
+        rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
     }
 
     #[test]

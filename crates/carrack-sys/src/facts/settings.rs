@@ -9,6 +9,8 @@ const DIRECTORIES: &[&str] =
     &["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d"];
 /// Read by `sysctl --system`, and by systemd where a link in a directory above leads to it.
 const LAST: &str = "etc/sysctl.conf";
+/// Is there where systemd has started the host.
+const SYSTEMD: &str = "run/systemd/system";
 /// Where tuned keeps profiles.
 const PROFILES: &[&str] = &["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
 /// Programs that change a host's settings while it runs.
@@ -40,6 +42,8 @@ pub(super) fn gather(facts: &mut Gatherer, _: About<'_>) {
     for name in names.into_iter().take(PARAMETERS) {
         facts.file_once(&format!("proc/sys/{name}"));
     }
+    let systemd = std::fs::metadata(facts.root.join(SYSTEMD)).map(|_| String::new());
+    facts.put(SYSTEMD, systemd);
     tuned(facts);
     programs(facts);
 }
@@ -114,6 +118,7 @@ mod tests {
         put(root, "proc/sys/net/ipv4/tcp_rmem", "4096 131072 6291456\n");
         put(root, "proc/sys/vm/dirty_bytes", "0\n");
         put(root, "proc/17/comm", "bpftune\n");
+        std::fs::create_dir_all(root.join("run/systemd/system")).unwrap();
         put(root, "etc/tuned/active_profile", "network-throughput\n");
         put(root, "usr/lib/tuned/profiles/network-throughput/tuned.conf", "[main]\ninclude=throughput\n");
         put(root, "usr/lib/tuned/throughput/tuned.conf", "[sysctl]\nvm.dirty_ratio=40\n");
@@ -130,5 +135,6 @@ mod tests {
         let text = |name: &str| facts.texts.iter().find(|(known, _)| known == name).unwrap().1.clone();
         assert_eq!(text("process/bpftune"), FactText::Found("17".into()));
         assert_eq!((text("process/tuned"), text("etc/sysctl.conf")), (FactText::Absent, FactText::Absent));
+        assert_eq!(text("run/systemd/system"), FactText::Found(String::new()));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use super::programs::run;
 use super::{About, FactText, Gatherer};
@@ -33,9 +34,47 @@ const DEVICES: usize = 64;
 /// Where systems keep what only administrators are thought to need.
 const ADMINISTRATORS: [&str; 3] = ["", "/usr/sbin/", "/sbin/"];
 
+/// No file system may take longer to say what it has: one whose server is gone never does.
+const TIME: Duration = Duration::from_secs(10);
+
 pub(super) fn gather(facts: &mut Gatherer, about: About<'_>) {
+    let directory = about.directory.map(Path::to_owned);
+    gather_within(facts, TIME, directory, look);
+}
+
+/// What `look` gathers, in a thread that is left where it is if it does not end in time.
+fn gather_within(
+    facts: &mut Gatherer,
+    time: Duration,
+    directory: Option<PathBuf>,
+    look: fn(&mut Gatherer, Option<&Path>),
+) {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (mut own, named) = (Gatherer::at(&facts.root), directory.clone());
+    let work = move || {
+        look(&mut own, named.as_deref());
+        // Whoever waited may have left.
+        let _ = sender.send(own.texts);
+    };
+    let started = crate::threads::start("what the storage says", work).map(drop);
+    match (started.map(|()| receiver.recv_timeout(time)), directory) {
+        (Ok(Ok(texts)), _) => facts.texts.extend(texts),
+        (Ok(Err(_)), Some(directory)) => {
+            // No question to the file system itself: the path of the open directory, and the list of mounts.
+            let real = std::fs::read_link(&directory).unwrap_or(directory);
+            mount(facts, &real);
+            facts.put("directory/path", FactText::Found(real.to_string_lossy().into_owned()));
+            let why = format!("it did not answer within {} s", time.as_secs());
+            facts.put("directory/statvfs", FactText::Failed(why));
+        }
+        (Ok(Err(_)), None) => {}
+        (Err(error), _) => facts.put("directory/path", error),
+    }
+}
+
+fn look(facts: &mut Gatherer, directory: Option<&Path>) {
     facts.file("proc/mdstat");
-    let Some(directory) = about.directory else { return };
+    let Some(directory) = directory else { return };
     room(facts, directory);
     // The path of an open directory leads through its handle.
     let real = match directory.canonicalize() {
@@ -43,14 +82,19 @@ pub(super) fn gather(facts: &mut Gatherer, about: About<'_>) {
         Err(error) => return facts.put("directory/path", error),
     };
     facts.put("directory/path", FactText::Found(real.to_string_lossy().into_owned()));
-    let line = facts.read("proc/self/mountinfo").map(|text| mount_of(&real, &text).unwrap_or_default());
-    let text = line.as_deref().unwrap_or_default().to_owned();
-    facts.put("directory/mount", line);
-    let Some(mount) = Mount::parse(&text) else { return };
+    let Some(mount) = mount(facts, &real) else { return };
     devices(facts, &mount);
     if facts.is_host() {
         ask_programs(facts, &mount, &real);
     }
+}
+
+/// Tells the mount of a path.
+fn mount(facts: &mut Gatherer, path: &Path) -> Option<Mount> {
+    let line = facts.read("proc/self/mountinfo").map(|text| mount_of(path, &text).unwrap_or_default());
+    let mount = line.as_deref().ok().and_then(Mount::parse);
+    facts.put("directory/mount", line);
+    mount
 }
 
 fn room(facts: &mut Gatherer, directory: &Path) {
@@ -211,6 +255,21 @@ mod tests {
         assert_eq!(point("/data/with space/x").source, "/dev/md127");
         assert_eq!(point("/database").source, "/dev/sda2");
         assert!(mount_of(Path::new("/x"), "not a mount\n").is_none());
+    }
+
+    #[test]
+    fn file_system_that_does_not_answer_is_told_with_its_mount() {
+        let root = tempfile::tempdir().unwrap();
+        put(root.path(), "proc/self/mountinfo", "31 22 0:47 / /data rw - nfs4 files.lab:/export rw\n");
+        let mut facts = Gatherer::at(root.path());
+        let hangs = |_: &mut Gatherer, _: Option<&Path>| loop {
+            std::thread::park();
+        };
+        gather_within(&mut facts, Duration::ZERO, Some("/data/x".into()), hangs);
+        let texts: std::collections::BTreeMap<_, _> = facts.texts.into_iter().collect();
+        assert!(matches!(&texts["directory/statvfs"], FactText::Failed(why) if why.contains("did not answer")));
+        assert!(matches!(&texts["directory/mount"], FactText::Found(line) if line.contains("files.lab:/export")));
+        assert_eq!(texts["directory/path"], FactText::Found("/data/x".to_owned()));
     }
 
     #[test]

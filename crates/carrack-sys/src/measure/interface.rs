@@ -1,6 +1,7 @@
 //! Network interfaces.
 
 use std::net::IpAddr;
+use std::path::Path;
 
 /// What a network interface has done since it came up, for anybody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,11 +16,24 @@ pub struct InterfaceFacts {
     pub sent_dropped: u64,
     /// Errors, both ways.
     pub errors: u64,
+    /// Bits a second that it carries each way; 0 where nobody knows.
+    pub speed_bits: u64,
 }
 
 /// The counters of an interface of this name, in this process's network; `None` if there is none, and off Linux.
 pub fn interface(name: &str) -> Option<InterfaceFacts> {
-    parse(&super::read("/proc/self/net/dev")?, name)
+    let counted = parse(&super::read("/proc/self/net/dev")?, name)?;
+    Some(InterfaceFacts { speed_bits: speed_bits(Path::new("/sys/class/net"), name), ..counted })
+}
+
+/// What a card says of its speed, or a bond or a VLAN of what is below it. Tunnels and links to containers are no
+/// cards: what they say is a constant of their driver.
+fn speed_bits(interfaces: &Path, name: &str) -> u64 {
+    let place = interfaces.join(name);
+    let is_upon = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"lower_");
+    let is_card = place.join("device").exists() || place.read_dir().is_ok_and(|all| all.flatten().any(is_upon));
+    let megabits = std::fs::read_to_string(place.join("speed")).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    megabits.filter(|_| is_card).unwrap_or(0).saturating_mul(1_000_000)
 }
 
 /// Lines of `name: received… sent…`, eight numbers each: bytes, packets, errors, dropped and four more.
@@ -35,7 +49,7 @@ fn parse(text: &str, name: &str) -> Option<InterfaceFacts> {
         return None;
     };
     let errors = received_errors.saturating_add(errors);
-    Some(InterfaceFacts { received_bytes, sent_bytes, received_dropped, sent_dropped, errors })
+    Some(InterfaceFacts { received_bytes, sent_bytes, received_dropped, sent_dropped, errors, speed_bits: 0 })
 }
 
 /// The name of the interface that has this address; `None` if none has.
@@ -96,14 +110,30 @@ mod tests {
         let text = "Inter-|   Receive   |  Transmit\n face |bytes packets errs drop\n  eth0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
                     eth01: 0 0 0 0 0 0 0 0 0 0 0 0\n";
         let facts = parse(text, "eth0").unwrap();
-        let expected =
-            InterfaceFacts { received_bytes: 1, sent_bytes: 9, received_dropped: 4, sent_dropped: 12, errors: 14 };
-        assert_eq!(facts, expected);
+        let counted =
+            (facts.received_bytes, facts.sent_bytes, facts.received_dropped, facts.sent_dropped, facts.errors);
+        assert_eq!(counted, (1, 9, 4, 12, 14));
         assert_eq!(parse(text, "eth01"), Some(InterfaceFacts::default()));
         for absent in ["eth", "", "lo"] {
             assert_eq!(parse(text, absent), None, "{absent:?}");
         }
         assert_eq!(parse("lo: 1 2 3\n", "lo"), None);
+    }
+
+    #[test]
+    fn speed_is_that_of_a_card_or_of_what_is_upon_one() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, speed, beside) in [
+            ("eth0", "25000\n", "device"),
+            ("bond0", "50000\n", "lower_eth0"),
+            ("veth1", "10000\n", "queues"),
+            ("down", "-1\n", "device"),
+        ] {
+            std::fs::create_dir_all(root.path().join(name).join(beside)).unwrap();
+            std::fs::write(root.path().join(name).join("speed"), speed).unwrap();
+        }
+        let of = |name: &str| speed_bits(root.path(), name);
+        assert_eq!(["eth0", "bond0", "veth1", "down", "none"].map(of), [25_000_000_000, 50_000_000_000, 0, 0, 0]);
     }
 
     #[cfg(target_os = "linux")]

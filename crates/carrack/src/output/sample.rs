@@ -80,6 +80,9 @@ pub fn value(told: &EndSample, with_streams: bool) -> Value {
     if let Some(interface) = &sample.interface {
         let mut object = interface.counts.object();
         object.insert("name".into(), json!(interface.name));
+        if interface.speed_bits > 0 {
+            object.insert("speed_bits".into(), json!(interface.speed_bits));
+        }
         fields.insert("interface".into(), object.into());
     }
     put(&mut fields, "pressure", sample.pressure.object());
@@ -161,8 +164,9 @@ pub fn parse(fields: &Map<String, Value>) -> Result<EndSample, String> {
         sample.devices.push(DeviceSample { name, counts: Group::read(device)?, in_flight });
     }
     if let Some(interface) = object(fields, "interface")? {
-        let (name, counts) = (text(interface, "name")?, Group::read(interface)?);
-        sample.interface = Some(InterfaceSample { name, counts });
+        let (name, counts, speed_bits) =
+            (text(interface, "name")?, Group::read(interface)?, number(interface, "speed_bits")?);
+        sample.interface = Some(InterfaceSample { name, counts, speed_bits });
     }
     for stream in list(fields, "streams", limits::SAMPLE_STREAMS)? {
         let stream = stream?;
@@ -235,7 +239,11 @@ pub mod tests {
             processor: ProcessorTime::from_values(500..),
             processor_state: ProcessorState::from_values(600..),
             devices: vec![DeviceSample { name: "sda".into(), counts: DeviceCounts::from_values(700..), in_flight: 8 }],
-            interface: Some(InterfaceSample { name: "eth0".into(), counts: InterfaceCounts::from_values(800..) }),
+            interface: Some(InterfaceSample {
+                name: "eth0".into(),
+                counts: InterfaceCounts::from_values(800..),
+                speed_bits: 805,
+            }),
             pressure: Pressure::from_values(900..),
             group_pressure: Pressure::from_values(910..),
             throttled: Throttled::from_values(920..),

@@ -39,7 +39,11 @@ fn sample() -> Sample {
         processor: ProcessorTime::from_values(700..),
         processor_state: ProcessorState::from_values(800..),
         devices: vec![DeviceSample { name: "sda".into(), counts: DeviceCounts::from_values(900..), in_flight: 7 }],
-        interface: Some(InterfaceSample { name: "eth0".into(), counts: InterfaceCounts::from_values(1000..) }),
+        interface: Some(InterfaceSample {
+            name: "eth0".into(),
+            counts: InterfaceCounts::from_values(1000..),
+            speed_bits: 10_000_000_000,
+        }),
         pressure: Pressure::from_values(1100..),
         group_pressure: Pressure::from_values(1200..),
         throttled: Throttled::from_values(1300..),

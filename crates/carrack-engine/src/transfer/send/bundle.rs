@@ -1,7 +1,7 @@
 //! Sending a bundle: small files, links and directories.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use carrack_core::attributes::{Attributes, OtherAttributes, Time};
@@ -49,8 +49,22 @@ impl SendRun {
 /// What a link leads to, and what the link is known by.
 type LeadsTo = Result<(Vec<u8>, Option<Fingerprint>), Failure>;
 
+/// What the threads that read ahead took, in nanoseconds, summed over them.
+#[derive(Default)]
+struct AheadTimes {
+    finding: AtomicU64,
+    reading: AtomicU64,
+}
+
+fn timed<T>(time: &AtomicU64, call: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = call();
+    time.fetch_add(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    result
+}
+
 /// What of a bundle's item has been read before its turn.
-enum Ahead {
+pub(super) enum Ahead {
     /// Nothing.
     No,
     /// A file: its content, what it is, and whether all went well.
@@ -68,23 +82,24 @@ const ATTRIBUTES_BYTES: usize = limits::BUNDLE_BYTES as usize / 4;
 
 impl SendRun {
     /// Reads the items of a bundle by several threads, where that is worth it; else nothing.
-    fn read_ahead(&self, stream: StreamId, items: &[ScannedItem]) -> Vec<Ahead> {
+    pub(super) fn read_ahead(&self, stream: StreamId, items: &[ScannedItem]) -> Vec<Ahead> {
         if !self.finding.are_several() {
             return Vec::new();
         }
-        let read = AtomicUsize::new(0);
+        let (read, times) = (AtomicUsize::new(0), AheadTimes::default());
         let one = |item: &ScannedItem| match item.kind {
             _ if item.other_names.is_some() => Ahead::No,
             ItemKind::File if read.load(Ordering::Relaxed) < AHEAD_BYTES => {
                 let mut content = Vec::new();
-                let (described, result) = self.find_file(stream, item, &mut content);
+                let (described, result) = self.find_file(stream, item, &mut content, &times);
                 read.fetch_add(content.len(), Ordering::Relaxed);
                 Ahead::File(content, Box::new(described), result)
             }
-            ItemKind::Symlink => Ahead::Link(self.link_target(item)),
+            ItemKind::Symlink => Ahead::Link(timed(&times.finding, || self.link_target(item))),
             _ => Ahead::No,
         };
-        self.driver.stages.wait(Work::Find, || self.finding.each(items, one))
+        let took = || [&times.finding, &times.reading].map(|time| time.load(Ordering::Relaxed));
+        self.driver.stages.wait_parted([Work::Find, Work::Read], took, || self.finding.each(items, one))
     }
 
     fn link_target(&self, item: &ScannedItem) -> LeadsTo {
@@ -113,8 +128,12 @@ impl SendRun {
         stream: StreamId,
         item: &ScannedItem,
         content: &mut Vec<u8>,
+        times: &AheadTimes,
     ) -> (ScannedItem, Result<(), Failure>) {
-        self.finding.call(|job| self.read_opened(self.open_measured(job, item, stream), item, content))
+        self.finding.call(|job| {
+            let opened = timed(&times.finding, || self.open_measured(job, item, stream));
+            timed(&times.reading, || self.read_opened(opened, item, content))
+        })
     }
 
     fn open_measured(

@@ -3,11 +3,47 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use carrack_core::report::ItemKind;
+use carrack_core::timeline::Work;
 use carrack_core::wire::peer::PeerMessage;
 
 use super::*;
+use crate::storage::over::{Act, Call, Hook, over_source};
 use crate::storage::synthetic::Synthetic;
 use crate::transfer::tests::options;
+
+/// Opens quickly and reads slowly.
+struct SlowReads;
+
+impl Hook for SlowReads {
+    fn before(&self, call: Call, _: u64) -> Act {
+        match call {
+            Call::Open => std::thread::sleep(Duration::from_millis(1)),
+            Call::ReadWhole => std::thread::sleep(Duration::from_millis(30)),
+            _ => {}
+        }
+        Act::Go
+    }
+}
+
+/// Files of a bundle are opened and read by threads that a stream waits for: it waits for what they do.
+#[test]
+fn slow_reads_of_small_files_are_not_taken_for_finding_them() {
+    let voice = Voice { peer: Arc::new(|_| Ok(())), command: Arc::new(|_| {}), measured: Default::default() };
+    let hook: Arc<dyn Hook> = Arc::new(SlowReads);
+    let source = over_source(Box::new(Synthetic::Zeros(1000)), &hook);
+    let root = Root { source, target: b"zeros".to_vec(), typed: Vec::new() };
+    let tuning = Arc::new(Tuning { metadata_workers: 8, ..Tuning::default() });
+    let run = SendRun::start(options(), vec![root], SendChoice::default(), false, voice, tuning).unwrap();
+    let items = vec![ScannedItem::new(0, Vec::new(), ItemKind::File); 8];
+    assert_eq!(run.read_ahead(StreamId(0), &items).len(), items.len());
+    let mut sample = Sample::default();
+    run.driver.stages.fill(&mut sample);
+    run.driver.cancel(failure(ErrorCode::Interrupted, Side::Command, "the test is over"));
+    run.driver.join();
+    let [found, read] = [Work::Find, Work::Read].map(|work| sample.stages.of(work));
+    assert!(read.waited_us > 3 * found.waited_us && read.calls == 1, "{found:?} {read:?}");
+}
 
 /// What the peer answers is handed in by whoever has started the run: it must know the run before
 /// there is anything to answer.

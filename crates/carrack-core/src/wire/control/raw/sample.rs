@@ -133,4 +133,7 @@ pub struct InterfaceSample {
     /// See [`crate::timeline::InterfaceCounts`].
     #[prost(uint64, repeated, tag = "2")]
     pub counts: Vec<u64>,
+    /// Bits a second that it carries each way.
+    #[prost(uint64, tag = "3")]
+    pub speed_bits: u64,
 }

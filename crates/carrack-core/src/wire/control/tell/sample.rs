@@ -52,6 +52,7 @@ impl TryFrom<raw::Sample> for Sample {
         let interface = |interface: raw::InterfaceSample| InterfaceSample {
             name: name(&interface.name),
             counts: InterfaceCounts::from_values(interface.counts),
+            speed_bits: interface.speed_bits,
         };
         Ok(Self {
             at_us: raw.at_us,
@@ -108,6 +109,7 @@ impl From<Sample> for raw::Sample {
         let interface = |interface: InterfaceSample| raw::InterfaceSample {
             name: interface.name,
             counts: interface.counts.values(),
+            speed_bits: interface.speed_bits,
         };
         let step = |taken: StepTime| raw::StepTime { step: taken.step.number(), at_us: taken.at_us };
         Self {

@@ -1,0 +1,131 @@
+//! Hosts that are as they should be and look otherwise: what is not to be mended, and from where on it is.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use carrack_core::evidence::EvidenceText;
+use carrack_doctor::{Finding, Host, HostSide, Severity, Situation, diagnose};
+
+use support::host;
+
+fn of<'a>(findings: &'a [Finding], side: HostSide, rule: &str) -> Vec<&'a Finding> {
+    findings.iter().filter(|finding| finding.side == Some(side) && finding.rule == rule).collect()
+}
+
+fn one<'a>(findings: &'a [Finding], side: HostSide, rule: &str) -> &'a Finding {
+    match of(findings, side, rule)[..] {
+        [finding] => finding,
+        ref other => panic!("{rule}: {other:#?}"),
+    }
+}
+
+fn line(finding: &Finding) -> String {
+    finding.fix.as_ref().map(|fix| fix.line()).unwrap_or_default()
+}
+
+/// The same host with other answers to some questions.
+fn with(mut host: Host, texts: &[(&str, &str)]) -> Host {
+    let evidence = host.evidence.as_mut().unwrap();
+    texts.iter().for_each(|(name, text)| evidence.put(name, EvidenceText::Found(text.to_string())));
+    host
+}
+
+/// Counters since the start of a host: what comes once in a year is nothing to mend.
+#[test]
+fn counters_since_the_start_count_by_how_often_they_grow() {
+    const YEAR: &str = "31536000.00 1.00";
+    let near = HostSide::Near;
+    let card = |name: &str| format!("sys/class/net/eth0/statistics/{name}");
+    let (packets, errors, crc, missed) =
+        (card("rx_packets"), card("rx_errors"), card("rx_crc_errors"), card("rx_missed_errors"));
+    let of = |texts: &[(&str, &str)], rule: &str| {
+        let found = diagnose(&Situation::of(with(host("vm"), texts)));
+        let one = one(&found, near, rule);
+        (one.severity, one.value.clone(), line(one))
+    };
+    let errors = |count: &str, missed_count: &str, more: &[(&str, &str)]| {
+        let texts = [(packets.as_str(), "1000000000000"), (&errors, count), (&crc, count), (&missed, missed_count)];
+        of(&[&texts[..], more].concat(), "interface.errors")
+    };
+    // Damaged packets are among the errors: each is one.
+    let (severity, value, _) = errors("1", "0", &[]);
+    assert_eq!((severity, value.as_str()), (Severity::Ok, "1 of 1000000000000 packets came damaged"));
+    assert_eq!(errors("1000000", "0", &[]).0, Severity::Warning);
+    let rings = [("ethtool/eth0/rings", "rx 512\nrx-max 4096\ntx 512\ntx-max 4096\n")];
+    assert_eq!(errors("0", "2000000", &rings).2, "ethtool -G eth0 rx 4096");
+    let rings = [("ethtool/eth0/rings", "rx 4096\nrx-max 4096\ntx 512\ntx-max 4096\n")];
+    assert!(!errors("0", "2000000", &rings).2.contains("ethtool -G"));
+    let pauses = ("ethtool/eth0/pause", "autoneg 0\nrx 1\ntx 1\n");
+    let memory = ("sys/devices/system/edac/mc/mc0/ue_count", "0");
+    for (texts, often, rule) in [
+        (
+            [pauses, ("ethtool/eth0/counters", "rx_pause 1\n")],
+            [pauses, ("ethtool/eth0/counters", "rx_pause 600000\n")],
+            "interface.pause",
+        ),
+        (
+            [memory, ("proc/net/netstat", "TcpExt: ListenOverflows\nTcpExt: 1\n")],
+            [memory, ("proc/net/netstat", "TcpExt: ListenOverflows\nTcpExt: 9000\n")],
+            "tcp.listen-queue",
+        ),
+        (
+            [memory, ("sys/devices/system/edac/mc/mc0/ce_count", "1")],
+            [memory, ("sys/devices/system/edac/mc/mc0/ce_count", "400")],
+            "hardware.memory",
+        ),
+        (
+            [memory, ("proc/net/softnet_stat", "e8d4a510 00000001 00000000 00000000\n")],
+            [memory, ("proc/net/softnet_stat", "e8d4a510 00010000 00000000 00000000\n")],
+            "interface.softnet",
+        ),
+    ] {
+        let year = [("proc/uptime", YEAR)];
+        let (severity, value, _) = of(&[&texts[..], &year[..]].concat(), rule);
+        assert!(
+            severity == Severity::Ok && value.contains(|one: char| one.is_ascii_digit() || rule.ends_with("pause")),
+            "{rule}: {value}"
+        );
+        assert_eq!(of(&[&often[..], &year[..]].concat(), rule).0, Severity::Warning, "{rule}");
+    }
+}
+
+#[test]
+fn slow_names_matter_only_to_an_ssh_server_that_asks_for_them() {
+    let slow = ("names/peer", "answered-us 5004000");
+    for more in [("command/sshd -T", "port 22\nusedns no\n"), ("FROM", "a host whose sshd nobody may ask")] {
+        let found = diagnose(&Situation::of(with(host("vm"), &[slow, more])));
+        let names = one(&found, HostSide::Near, "host.names");
+        assert!(names.severity == Severity::Ok && names.value.contains("after 5.0 s"), "{names:?}");
+    }
+}
+
+/// Disks by name, each with what it tells: scheduler, whether it turns, KiB read ahead; the mounted one is the first.
+fn disks(disks: &[(&str, Option<[&str; 3]>)]) -> Vec<Finding> {
+    let names: Vec<&str> = disks.iter().map(|(name, _)| *name).collect();
+    let mut host = with(host("vm"), &[("directory/devices", &names.join("\n"))]);
+    let evidence = host.evidence.as_mut().unwrap();
+    for (name, told) in disks {
+        for (number, file) in ["scheduler", "rotational", "read_ahead_kb"].iter().enumerate() {
+            let text = told.map_or(EvidenceText::Absent, |told| EvidenceText::Found(told[number].to_owned()));
+            evidence.put(&format!("sys/class/block/{name}/queue/{file}"), text);
+        }
+    }
+    diagnose(&Situation::of(host))
+}
+
+#[test]
+fn virtual_disks_turn_not_and_a_partition_reads_ahead_as_its_disk_does() {
+    let near = HostSide::Near;
+    for disk in ["vda", "xvda"] {
+        let found = disks(&[(disk, Some(["[none] mq-deadline", "1", "128"]))]);
+        assert_eq!(one(&found, near, "storage.scheduler").severity, Severity::Ok, "{disk}");
+        assert_eq!(of(&found, near, "storage.read-ahead").len(), 0, "{disk}");
+    }
+    let found = disks(&[("sda1", None), ("sda", Some(["[none] mq-deadline", "1", "128"]))]);
+    assert_eq!(one(&found, near, "storage.scheduler").severity, Severity::Warning);
+    let ahead = one(&found, near, "storage.read-ahead");
+    assert_eq!((ahead.severity, line(ahead).as_str()), (Severity::Warning, "blockdev --setra 8192 /dev/sda"));
+    let found = disks(&[("sda1", None), ("sda", Some(["[mq-deadline] none", "1", "4096"]))]);
+    assert_eq!(one(&found, near, "storage.read-ahead").severity, Severity::Ok);
+}
