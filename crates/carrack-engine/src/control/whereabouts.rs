@@ -18,8 +18,8 @@ pub fn addresses(host: &SshHost, reach: &Reach) -> Vec<SocketAddr> {
     look_up(&format!("{name}:0")).unwrap_or_default()
 }
 
-/// The addresses of the server that ssh tries by itself; none where it goes by way of another host or program, or cannot
-/// be asked.
+/// The addresses of the server that ssh tries by itself; none where it goes by way of another host or program, or
+/// cannot be asked.
 pub fn servers(host: &SshHost, reach: &Reach) -> Vec<SocketAddr> {
     configured_servers(host, reach).unwrap_or_default()
 }
