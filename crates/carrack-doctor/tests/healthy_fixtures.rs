@@ -100,6 +100,16 @@ fn slow_names_matter_only_to_an_ssh_server_that_asks_for_them() {
     }
 }
 
+#[test]
+fn host_that_says_too_much_is_known_in_part() {
+    let mut host = host("vm");
+    let evidence = host.evidence.as_mut().unwrap();
+    (0..9000).for_each(|number| evidence.put(&format!("link/veth{number}"), EvidenceText::Found("veth".to_owned())));
+    let found = diagnose(&Situation::of(host));
+    let said = one(&found, HostSide::Near, "host.evidence");
+    assert!(said.severity == Severity::Unknown && said.value.contains("left out"), "{said:?}");
+}
+
 /// Disks by name, each with what it tells: scheduler, whether it turns, KiB read ahead; the mounted one is the first.
 fn disks(disks: &[(&str, Option<[&str; 3]>)]) -> Vec<Finding> {
     let names: Vec<&str> = disks.iter().map(|(name, _)| *name).collect();

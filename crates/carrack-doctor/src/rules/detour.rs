@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use super::interface::fast;
 use super::{Told, View};
 use crate::facts::Interface;
 use crate::known::Known;
@@ -21,7 +20,8 @@ pub(super) fn slower(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(Vec::new());
     }
     let route = view.facts.route()?;
-    let (carrier, speed) = fast(view)?;
+    let carrier = view.facts.carrier()?;
+    let speed = carrier.speed()?;
     let carries = format!("{} ({})", carrier.name, units::bits(speed as f64));
     let is_v6 = route.to.contains(':');
     let faster = view.facts.interfaces().into_iter().filter(|one| leads_out(one, &carrier));

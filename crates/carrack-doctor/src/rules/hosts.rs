@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
 fn evidence(situation: &Situation) -> Known<Vec<Told>> {
     let said = |(side, host): (HostSide, &Host)| match &host.evidence {
         Err(why) => Told::unknown(why.clone()).at(side),
-        Ok(evidence) if evidence.is_cut() => Told::ok("so much that a part is left out").at(side),
+        Ok(evidence) if evidence.is_cut() => Told::unknown("it says so much that a part was left out").at(side),
         Ok(evidence) => Told::ok(format!("{} texts", evidence.iter().count())).at(side),
     };
     Ok(situation.sides().map(said).collect())

@@ -180,7 +180,7 @@ const SPREAD: &str = "let more processors serve the card: interface.channels and
 const BACKLOGS: (u64, [i64; 2]) = (40_000_000_000, [250_000, 30_000]);
 
 /// The interface that carries data, and its speed if that is known.
-pub(super) fn fast<'a>(view: &View<'a>) -> Known<(Interface<'a>, u64)> {
+fn fast<'a>(view: &View<'a>) -> Known<(Interface<'a>, u64)> {
     let carrier = view.facts.carrier()?;
     Ok((carrier, carrier.speed()?))
 }

@@ -18,9 +18,13 @@ pub fn addresses(host: &SshHost, reach: &Reach) -> Vec<SocketAddr> {
     look_up(&format!("{name}:0")).unwrap_or_default()
 }
 
-/// The server that ssh connects to by itself; `None` where it goes by way of another host or program, or cannot be
-/// asked.
-pub fn server(host: &SshHost, reach: &Reach) -> Option<SocketAddr> {
+/// The addresses of the server that ssh tries by itself; none where it goes by way of another host or program, or
+/// cannot be asked.
+pub fn servers(host: &SshHost, reach: &Reach) -> Vec<SocketAddr> {
+    configured_servers(host, reach).unwrap_or_default()
+}
+
+fn configured_servers(host: &SshHost, reach: &Reach) -> Option<Vec<SocketAddr>> {
     let said = configuration(host, reach)?;
     let value = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     let is_set = |name: &str| value(name).is_some_and(|value| value != "none");
@@ -29,7 +33,13 @@ pub fn server(host: &SshHost, reach: &Reach) -> Option<SocketAddr> {
     }
     let (name, port) = (value("hostname")?, value("port").and_then(|port| port.parse().ok()).unwrap_or(22));
     let name = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
-    look_up(&format!("{name}:{port}")).ok()?.into_iter().next()
+    // `AddressFamily`, or `ssh -4`.
+    let is_tried = |address: &SocketAddr| match value("addressfamily") {
+        Some("inet") => address.is_ipv4(),
+        Some("inet6") => address.is_ipv6(),
+        Some(_) | None => true,
+    };
+    Some(look_up(&format!("{name}:{port}")).ok()?.into_iter().filter(is_tried).collect())
 }
 
 /// What ssh would connect to; `None` where it cannot be asked.
@@ -77,12 +87,18 @@ mod tests {
         assert_eq!(of("127.0.0.1", &rsh("other", "echo hostname 127.0.0.9")), ["127.0.0.1:0"]);
         assert!(of("no.such.host.invalid", &rsh("ssh", "exit 1")).is_empty());
         let host = SshHost { user: None, host: "far".into() };
-        let server = |says: &str| server(&host, &rsh("ssh", says)).map(|server| server.to_string());
-        assert_eq!(server("echo hostname 127.0.0.9; echo port 2222").as_deref(), Some("127.0.0.9:2222"));
-        assert_eq!(server("echo hostname 127.0.0.9; echo proxyjump none").as_deref(), Some("127.0.0.9:22"));
-        for between in ["proxyjump gate", "proxycommand nc -x gate %h %p"] {
-            assert_eq!(server(&format!("echo hostname 127.0.0.9; echo '{between}'")), None, "{between}");
+        let servers = |says: &str| {
+            let found = servers(&host, &rsh("ssh", says));
+            found.into_iter().map(|server| server.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(servers("echo hostname 127.0.0.9; echo port 2222"), ["127.0.0.9:2222"]);
+        assert_eq!(servers("echo hostname 127.0.0.9; echo proxyjump none"), ["127.0.0.9:22"]);
+        for between in ["proxyjump gate", "proxycommand nc -x gate %h %p", "addressfamily inet6"] {
+            assert!(servers(&format!("echo hostname 127.0.0.9; echo '{between}'")).is_empty(), "{between}");
         }
-        assert_eq!(server("exit 1"), None);
+        for family in ["inet", "any"] {
+            assert_eq!(servers(&format!("echo hostname 127.0.0.9; echo addressfamily {family}")), ["127.0.0.9:22"]);
+        }
+        assert!(servers("exit 1").is_empty());
     }
 }

@@ -110,7 +110,8 @@ impl Meter {
             used.max().unwrap_or(0)
         };
         ProcessorState {
-            cores: self.last.processors.each.len() as u64,
+            // A guest learns no more of the host than what the transfer may use of it.
+            cores: if self.tells_host { self.last.processors.each.len() } else { self.allowed } as u64,
             idle_cores: shares.iter().filter(|share| **share < 500).count() as u64,
             busiest_core_permille: shares.iter().copied().max().unwrap_or(0),
             busiest_thread_permille: of_threads(|time| time.cpu_us),
@@ -127,8 +128,11 @@ impl Meter {
     /// What the host has counted since it started.
     fn absolute(&self, processors: &sys::Processors) -> Sample {
         let all = &processors.all;
+        // How a quota holds this process back says nothing of others, and whose transfer it is has to know it.
+        let sys::Throttled { periods, time } = self.groups.throttled();
+        let throttled = Throttled { periods, time_us: micros(time) };
         if !self.tells_host {
-            return Sample::default();
+            return Sample { throttled, ..Sample::default() };
         }
         Sample {
             processor: ProcessorTime {
@@ -143,10 +147,7 @@ impl Meter {
             interface: self.read_interface(),
             pressure: pressure(sys::pressure()),
             group_pressure: pressure(self.groups.pressure()),
-            throttled: {
-                let sys::Throttled { periods, time } = self.groups.throttled();
-                Throttled { periods, time_us: micros(time) }
-            },
+            throttled,
             ..Sample::default()
         }
     }
@@ -241,7 +242,11 @@ mod tests {
         assert_eq!(sample.processor, of_threads);
         assert_eq!((sample.pressure, sample.group_pressure), (Pressure::default(), Pressure::default()));
         assert!(sample.devices.is_empty() && sample.interface.is_none());
-        assert_eq!((sample.processor_state.cores, sample.processor_state.busiest_core_permille), (0, 0));
+        // What a quota or an affinity leaves of the host is about this process, too.
+        let state = sample.processor_state;
+        assert_eq!((state.cores, state.busiest_core_permille), (carrack_sys::host::cpu_count() as u64, 0));
+        let groups = sys::GroupPaths::find();
+        assert_eq!(meter.absolute(&sys::Processors::default()).throttled.periods, groups.throttled().periods);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The way to a host that ssh is being started to, looked at from here meanwhile: where nobody answers, or full packets
 //! vanish, ssh would say nothing for as long as it is waited for.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -21,6 +21,8 @@ use crate::sync::Latch;
 
 /// A host that is there answers the first packet of a connection sooner; two packets may be lost.
 const ANSWER: Duration = Duration::from_secs(8);
+/// Addresses of one server that are tried.
+const SERVERS: usize = 16;
 /// Hosts that find a smaller packet by themselves (`tcp_mtu_probing`) have got through by then.
 const THROUGH: Duration = Duration::from_secs(15);
 
@@ -57,8 +59,8 @@ impl WayToHost {
         let (ended, hopeless) = (Arc::clone(&over), stop.clone());
         let name = host.to_string();
         let look = move || {
-            let Some(server) = whereabouts::server(&host, &reach) else { return };
-            let way = look(server, &ended);
+            let servers = whereabouts::servers(&host, &reach);
+            let Some(way) = look(&servers, &ended) else { return };
             let leads_nowhere = way.why.is_some();
             let _ = sender.send(way);
             if leads_nowhere {
@@ -92,10 +94,34 @@ impl Drop for WayToHost {
     }
 }
 
-/// Connects to the server, and then asks the routers.
-fn look(server: SocketAddr, over: &Latch) -> WayThere {
+/// Tries all addresses at once: ssh tries one after the other, and gets there by any. The first that answers counts,
+/// else one that is silent; one without a route ssh passes over.
+fn connect(servers: &[SocketAddr]) -> Option<(SocketAddr, io::Result<TcpStream>)> {
+    let (sender, receiver) = mpsc::channel();
+    for &server in servers.iter().take(SERVERS) {
+        let sender = sender.clone();
+        let connect = move || {
+            // Whoever waited has heard of another one.
+            let _ = sender.send((server, TcpStream::connect_timeout(&server, ANSWER)));
+        };
+        threads::start("an address of a server", connect).ok()?;
+    }
+    drop(sender);
+    let mut best = None;
+    for (server, connected) in receiver {
+        match connected.as_ref().map_err(io::Error::kind) {
+            Ok(_) | Err(ErrorKind::ConnectionRefused) => return Some((server, connected)),
+            Err(ErrorKind::TimedOut) => best = Some((server, connected)),
+            Err(_) => drop(best.get_or_insert((server, connected))),
+        }
+    }
+    best
+}
+
+/// Connects to the server, and then asks the routers; `None` where there is no address to be tried.
+fn look(servers: &[SocketAddr], over: &Latch) -> Option<WayThere> {
     let begin = Instant::now();
-    let connected = TcpStream::connect_timeout(&server, ANSWER);
+    let (server, connected) = connect(servers)?;
     let from = connected.as_ref().ok().and_then(|socket| socket.local_addr().ok()).map(|address| address.ip());
     let is_silent = connected.as_ref().is_err_and(|error| error.kind() == ErrorKind::TimedOut);
     let is_connected = connected.is_ok();
@@ -107,7 +133,7 @@ fn look(server: SocketAddr, over: &Latch) -> WayThere {
     let (address, port) = (server.ip().to_canonical(), server.port());
     if is_silent {
         let why = format!("a connection to {address}, port {port}, timed out after {} s", ANSWER.as_secs());
-        return WayThere { why: Some(why), is_answered, trace };
+        return Some(WayThere { why: Some(why), is_answered, trace });
     }
     // Where the far host answers no probe, nobody knows whether it has got the large ones.
     let is_hole = is_connected && trace.reached && trace.drops_large_packets;
@@ -116,9 +142,9 @@ fn look(server: SocketAddr, over: &Latch) -> WayThere {
         let why = format!(
             "ssh connects to {address}, port {port}, and gets no further: large packets vanish on the way, {passes} arrive"
         );
-        return WayThere { why: Some(why), is_answered, trace };
+        return Some(WayThere { why: Some(why), is_answered, trace });
     }
-    WayThere { why: None, is_answered, trace }
+    Some(WayThere { why: None, is_answered, trace })
 }
 
 #[cfg(test)]
@@ -157,10 +183,29 @@ mod tests {
         let server = listener.local_addr().unwrap();
         let over = Latch::default();
         over.set();
-        let taken = look(server, &over);
+        let taken = look(&[server], &over).unwrap();
         assert!(taken.is_answered && taken.why.is_none());
         drop(listener);
-        let refused = look(server, &over);
+        let refused = look(&[server], &over).unwrap();
         assert!(refused.is_answered && refused.why.is_none());
+        assert!(look(&[], &over).is_none());
+    }
+
+    /// A server that is known by two addresses, of which one is silent: ssh gets there by the other.
+    #[test]
+    fn way_to_a_server_with_one_silent_address_leads_somewhere() {
+        // A listener whose queue is full says nothing to whoever else begins a connection.
+        let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        full.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        full.listen(0).unwrap();
+        let silent = full.local_addr().unwrap().as_socket().unwrap();
+        let _filled = TcpStream::connect(silent).unwrap();
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let over = Latch::default();
+        over.set();
+        let way = look(&[silent, listener.local_addr().unwrap()], &over).unwrap();
+        assert!(way.is_answered && way.why.is_none(), "{:?}", way.why);
+        let way = look(&[silent], &over).unwrap();
+        assert!(!way.is_answered && way.why.is_some_and(|why| why.contains("timed out")));
     }
 }

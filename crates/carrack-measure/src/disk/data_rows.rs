@@ -13,7 +13,7 @@ use super::rows::{rate_labels, row_of};
 use crate::data::{Aligned, Records};
 use crate::error::Error;
 use crate::residency::{self, Cache};
-use crate::result::{Row, value};
+use crate::result::{Row, label, value};
 use crate::scratch::Scratch;
 use crate::workers::{self, Done, Job, Operate};
 
@@ -262,6 +262,11 @@ impl<'a> DataFiles<'a> {
         };
         row.labels.extend(label.map(str::to_owned));
         rate_labels(&mut row, done);
+        if step.operation.is_write() && step.mode == Mode::Fdatasync {
+            // Until the sync at the end the page cache took what was written: how fast says nothing of the storage.
+            row.values.retain(|(name, _)| name != value::SETTLED_BYTES_PER_SECOND && name != value::CHANGE);
+            row.labels.retain(|label| label != label::UNSTEADY && label != label::SHORT);
+        }
         row
     }
 }
@@ -363,7 +368,10 @@ impl<'a> Visit<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::series::Series;
 
     /// As Linux opens a file where the file system has no direct access: the file is made all the same.
     fn open_without_direct(directory: &Dir, name: &[u8], access: IoMode) -> io::Result<File> {
@@ -374,6 +382,34 @@ mod tests {
             }
             access => gauge::open(directory, name, access),
         }
+    }
+
+    #[test]
+    fn row_that_syncs_at_its_end_has_no_settled_rate() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(place.path()).unwrap();
+        let files = DataFiles::new(&scratch, Cache::Pages, &|| false);
+        let step = |mode| Step {
+            operation: Operation::Write,
+            mode,
+            record: 64 << 10,
+            depth: 1,
+            threads: 1,
+            rate: None,
+            limit: None,
+        };
+        // Four seconds into the page cache, and six until all of it had reached the storage.
+        let done = Done {
+            bytes: 4000,
+            elapsed: Duration::from_secs(10),
+            operated: Duration::from_secs(4),
+            series: Series::new(Duration::from_millis(100), vec![100.0; 40]),
+            ..Done::default()
+        };
+        let settled = |mode| files.row(&step(mode), &done, None, None).value(value::SETTLED_BYTES_PER_SECOND);
+        assert_eq!((settled(Mode::Direct), settled(Mode::Fdatasync)), (Some(1000.0), None));
+        let row = files.row(&step(Mode::Fdatasync), &done, None, None);
+        assert_eq!(row.value(value::BYTES_PER_SECOND), Some(400.0));
     }
 
     #[test]

@@ -44,7 +44,7 @@ mod linux {
 
     pub(in super::super) fn gather(facts: &mut Gatherer, _: About<'_>) {
         let Ok(socket) = UdpSocket::bind("[::]:0").or_else(|_| UdpSocket::bind("0.0.0.0:0")) else { return };
-        for name in facts.entries("sys/class/net") {
+        for name in facts.interfaces() {
             let card = Card { socket: &socket, name: &name };
             let answers = [
                 ("driver", card.driver()),

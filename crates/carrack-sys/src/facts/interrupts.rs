@@ -16,7 +16,7 @@ pub(super) fn gather(facts: &mut Gatherer, _: About<'_>) {
         Ok(table) => rows(table),
         Err(_) => BTreeMap::new(),
     };
-    for name in facts.entries("sys/class/net") {
+    for name in facts.interfaces() {
         let place =
             |at: &&str| Some(facts.entries(&format!("sys/class/net/{name}/{at}"))).filter(|all| !all.is_empty());
         let Some(numbers) = PLACES.iter().find_map(place) else { continue };

@@ -24,6 +24,7 @@ mod system;
 pub use connection::connection;
 pub use recorded::{read_tree, write_tree};
 
+use std::collections::HashSet;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -72,21 +73,23 @@ pub struct About<'a> {
 /// Asks one kind of questions.
 type Kind = fn(&mut Gatherer, About<'_>);
 
-/// All kinds, in the order in which they are asked. What takes long comes last.
+/// All kinds, in the order in which they are asked. Of what has an end in any case nothing is left out: interfaces, of
+/// which there may be hundreds, come last, and those to containers at their end.
 const KINDS: &[Kind] = &[
     system::gather,
     processor::gather,
     memory::gather,
     session::gather,
     network::gather,
-    interrupts::gather,
-    netlink::gather,
-    ethtool::gather,
     settings::gather,
     hardware::gather,
     storage::gather,
     programs::gather,
     clock::gather,
+    netlink::gather,
+    network::gather_interfaces,
+    interrupts::gather,
+    ethtool::gather,
 ];
 
 /// Gathers all facts of this host. It takes a few seconds at most: every command has a limit.
@@ -100,6 +103,9 @@ pub fn gather(about: About<'_>) -> Vec<(String, FactText)> {
 const FILE_BYTES: u64 = 64 << 10;
 /// Entries of one directory that are looked at.
 const ENTRIES: usize = 256;
+/// Interfaces that a host may have, and those that are looked at.
+const INTERFACES_MAX: usize = 16 << 10;
+const INTERFACES: usize = 128;
 
 /// Gathers texts below a root directory: `/`, or one in which a test has put files.
 pub struct Gatherer {
@@ -164,10 +170,36 @@ impl Gatherer {
         self.put(directory, text);
     }
 
+    /// The interfaces that are looked at: cards, what is put together from others, and the rest, of which the links to
+    /// containers come last.
+    pub fn interfaces(&self) -> Vec<String> {
+        let is_veth = FactText::Found("veth".to_owned());
+        let veths = self.texts.iter().filter(|(_, text)| *text == is_veth);
+        let veths: HashSet<&str> = veths.filter_map(|(name, _)| name.strip_prefix("link/")).collect();
+        let rank = |name: &String| {
+            let place = self.root.join("sys/class/net").join(name);
+            let is_upon = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"lower_");
+            match () {
+                () if place.join("device").exists() => 0,
+                () if veths.contains(name.as_str()) => 3,
+                () if place.read_dir().is_ok_and(|all| all.flatten().any(is_upon)) => 1,
+                () => 2,
+            }
+        };
+        let mut names = self.entries_up_to("sys/class/net", INTERFACES_MAX);
+        names.sort_by_cached_key(rank);
+        names.truncate(INTERFACES);
+        names
+    }
+
     /// The entries of a directory, sorted; none where there is no such directory.
     pub fn entries(&self, directory: &str) -> Vec<String> {
+        self.entries_up_to(directory, ENTRIES)
+    }
+
+    fn entries_up_to(&self, directory: &str, most: usize) -> Vec<String> {
         let listed = std::fs::read_dir(self.root.join(directory)).into_iter().flatten().flatten();
-        let names = listed.take(ENTRIES).filter_map(|entry| entry.file_name().into_string().ok());
+        let names = listed.take(most).filter_map(|entry| entry.file_name().into_string().ok());
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
@@ -214,6 +246,26 @@ mod tests {
         assert_eq!(texts[1], ("sys/class/net/eth0/speed", &FactText::Absent));
         assert_eq!(texts[4], ("sys/class/net/eth0/driver", &found("mlx5_core")));
         assert!(matches!(texts[5].1, FactText::Failed(_)), "{texts:?}");
+    }
+
+    /// A host of containers: what is looked at fits into the evidence, and the card is part of it.
+    #[test]
+    fn card_is_looked_at_among_hundreds_of_links_to_containers() {
+        let root = tempfile::tempdir().unwrap();
+        let mut gatherer = Gatherer::at(root.path());
+        for number in 0..600 {
+            let name = format!("a{number:03}");
+            put(root.path(), &format!("sys/class/net/{name}/mtu"), "1500\n");
+            gatherer.put(format!("link/{name}"), FactText::Found("veth".into()));
+        }
+        for name in ["vlan5/lower_zz0", "zz0/device/x", "wg0/mtu"] {
+            put(root.path(), &format!("sys/class/net/{name}"), "");
+        }
+        let interfaces = gatherer.interfaces();
+        assert_eq!((&interfaces[..3], interfaces.len()), (&["zz0", "vlan5", "wg0"].map(String::from)[..], INTERFACES));
+        network::gather_interfaces(&mut gatherer, About::default());
+        let known = |name: &str| gatherer.texts.iter().any(|(known, _)| known == name);
+        assert!(known("sys/class/net/zz0/mtu") && known("lower/vlan5") && gatherer.texts.len() < 8192);
     }
 
     #[cfg(target_os = "linux")]

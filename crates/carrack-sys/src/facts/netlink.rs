@@ -41,6 +41,15 @@ mod linux {
             Ok(links) => links,
             Err(error) => return facts.put("netlink", error),
         };
+        // Before what there may be much of.
+        if let Some(peer) = about.peer {
+            let route: FactText = match route(peer.to_canonical(), &links) {
+                // The words of an unreachable host are the finding itself.
+                Err(error) => FactText::Failed(error.to_string()),
+                found => found.into(),
+            };
+            facts.put(format!("route/{peer}"), route);
+        }
         for link in links.values() {
             facts.put(format!("link/{}", link.name), FactText::Found(link.kind.clone()));
         }
@@ -55,14 +64,6 @@ mod linux {
                 found.into_iter().for_each(|(name, text)| facts.put(format!("qdisc/{name}"), FactText::Found(text)))
             }
             Err(error) => facts.put("qdisc", error),
-        }
-        if let Some(peer) = about.peer {
-            let route: FactText = match route(peer.to_canonical(), &links) {
-                // The words of an unreachable host are the finding itself.
-                Err(error) => FactText::Failed(error.to_string()),
-                found => found.into(),
-            };
-            facts.put(format!("route/{peer}"), route);
         }
     }
 

@@ -71,8 +71,13 @@ pub(super) fn gather(facts: &mut Gatherer, _: About<'_>) {
     facts.files("proc/sys/net/ipv4", IPV4);
     facts.files("proc/sys/net/netfilter", CONNECTIONS);
     facts.files("proc/net", COUNTERS);
-    for name in facts.each("sys/class/net", INTERFACE) {
+}
+
+/// What `/sys` says of interfaces.
+pub(super) fn gather_interfaces(facts: &mut Gatherer, _: About<'_>) {
+    for name in facts.interfaces() {
         let place = format!("sys/class/net/{name}");
+        facts.files(&place, INTERFACE);
         for link in ["device/driver", "master"] {
             facts.link(&format!("{place}/{link}"));
         }
@@ -108,6 +113,7 @@ mod tests {
         link("bond0", "eth5");
         let mut facts = crate::facts::Gatherer::at(root.path());
         gather(&mut facts, About::default());
+        gather_interfaces(&mut facts, About::default());
         let text = |name: &str| facts.texts.iter().find(|(known, _)| known == name).unwrap().1.clone();
         assert_eq!(text("lower/bond0.205"), FactText::Found("bond0".into()));
         assert_eq!(text("lower/bond0"), FactText::Found("eth4\neth5".into()));

@@ -29,6 +29,8 @@ const DEVICE: &[&str] = &[
 const DATASET: &str = "recordsize,checksum,atime,relatime,compression,sync,dedup,primarycache";
 /// Of a pool.
 const POOL: &str = "health,ashift,capacity,fragmentation,free,size";
+/// Bytes of the list of mounts: a host of containers has thousands.
+const MOUNTS_BYTES: u64 = 4 << 20;
 /// Devices below one directory that are looked at.
 const DEVICES: usize = 64;
 /// Where systems keep what only administrators are thought to need.
@@ -91,7 +93,8 @@ fn look(facts: &mut Gatherer, directory: Option<&Path>) {
 
 /// Tells the mount of a path.
 fn mount(facts: &mut Gatherer, path: &Path) -> Option<Mount> {
-    let line = facts.read("proc/self/mountinfo").map(|text| mount_of(path, &text).unwrap_or_default());
+    let line =
+        facts.read_up_to("proc/self/mountinfo", MOUNTS_BYTES).map(|text| mount_of(path, &text).unwrap_or_default());
     let mount = line.as_deref().ok().and_then(Mount::parse);
     facts.put("directory/mount", line);
     mount
@@ -255,6 +258,19 @@ mod tests {
         assert_eq!(point("/data/with space/x").source, "/dev/md127");
         assert_eq!(point("/database").source, "/dev/sda2");
         assert!(mount_of(Path::new("/x"), "not a mount\n").is_none());
+    }
+
+    #[test]
+    fn mount_at_the_end_of_a_long_list_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let others: String = (0..2000)
+            .map(|number| format!("{number} 22 0:47 / /run/containers/{number}/rootfs rw - overlay overlay rw\n"))
+            .collect();
+        let mounts = format!("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n{others}30 22 8:17 / /data rw - xfs /dev/sdb1 rw\n");
+        assert!(mounts.len() > 64 << 10);
+        put(root.path(), "proc/self/mountinfo", &mounts);
+        let found = mount(&mut Gatherer::at(root.path()), Path::new("/data/x")).unwrap();
+        assert_eq!((found.kind.as_str(), found.source.as_str()), ("xfs", "/dev/sdb1"));
     }
 
     #[test]
