@@ -297,8 +297,8 @@ fn session_of_a_client_that_reads_nothing_is_ended_in_time() {
     assert!(client.agent.left.is_set());
 }
 
-/// The stream of a tunnel takes nothing for as long as its disk or its reader pauses: nothing of what came is lost. Nobody
-/// waits for a stream without a transfer, nor where there is nobody at the other end any more.
+/// The stream of a tunnel takes nothing for as long as its disk or its reader pauses: nothing of what came is lost.
+/// Nobody waits for a stream without a transfer, nor where there is nobody at the other end any more.
 #[test]
 fn stream_of_a_tunnel_is_waited_for_as_long_as_its_transfer_runs() {
     let (_place, [client, _]) = measuring(Duration::MAX, ["10.0.0.1", "10.0.0.2"]);

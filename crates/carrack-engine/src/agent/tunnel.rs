@@ -98,8 +98,8 @@ impl Agent {
         }
     }
 
-    /// Whether a stream that takes nothing may still be waited for: without a transfer only for a while, and only as long
-    /// as somebody is there at the other end of the connection.
+    /// Whether a stream that takes nothing may still be waited for: without a transfer only for a while, and only as
+    /// long as somebody is there at the other end of the connection.
     pub(super) fn is_waited_for(&self, start: Instant) -> bool {
         let is_running = self.lock().running.is_some();
         let is_ending = self.left.is_set() || self.ending.get().is_some() || self.writer.is_broken();

@@ -24,8 +24,8 @@ struct SequentialOutput {
     is_disk: bool,
 }
 
-/// A disk, or a part of one: what it is given lies in the cache until it is flushed, and only then it tells that it could
-/// not be written.
+/// A disk, or a part of one: what it is given lies in the cache until it is flushed, and only then it tells that it
+/// could not be written.
 struct Disk(File);
 
 impl Write for Disk {

@@ -268,8 +268,8 @@ pub trait Destination: Send + Sync {
         false
     }
 
-    /// Names in a directory, but Carrack's own, in any order, until `each` says `false`; none if it is not there. Whether
-    /// these were all: there are none of Carrack's own. See [`Properties::deletes`]. May be repeated.
+    /// Names in a directory, but Carrack's own, in any order, until `each` says `false`; none if it is not there.
+    /// Whether these were all: there are none of Carrack's own. See [`Properties::deletes`]. May be repeated.
     ///
     /// # Errors
     /// When not all of them can be told.

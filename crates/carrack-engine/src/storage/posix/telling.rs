@@ -32,12 +32,12 @@ pub struct Telling {
     /// A device whose file system has said that it keeps no extended attributes; no device's number to begin with.
     without: AtomicU64,
     /// What stat has shown of the item before: the next one has mostly the same.
-    last: Mutex<(Shown, OtherAttributes)>,
+    last: Mutex<(SeenByStat, OtherAttributes)>,
 }
 
 /// All that is told by what stat shows, but for times.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Shown {
+struct SeenByStat {
     owner: Option<u32>,
     group: Option<u32>,
     special_bits: u32,
@@ -133,7 +133,7 @@ impl Telling {
         // A program is given its bits with its owner alone.
         let KeptAttributes { owner, group, special_bits, hard_links, access_times, .. } = self.told.kept;
         let is_program = special_bits && stat.mode & 0o6000 != 0;
-        let shown = Shown {
+        let shown = SeenByStat {
             owner: (owner || is_program || stat.uid != self.user).then_some(stat.uid),
             group: (group || is_program || !self.groups.contains(&stat.gid)).then_some(stat.gid),
             special_bits: if stat.kind == Kind::Symlink { 0 } else { stat.mode & 0o7000 },
@@ -144,7 +144,7 @@ impl Telling {
             return self.of_shown(shown, Some(Attribute::access_time(time_of(stat.atime))));
         }
         // Nothing to share.
-        if shown == Shown::default() {
+        if shown == SeenByStat::default() {
             return OtherAttributes::default();
         }
         if let (last, told) = &*lock(&self.last)
@@ -161,7 +161,7 @@ impl Telling {
         told
     }
 
-    fn of_shown(&self, shown: Shown, access_time: Option<Attribute>) -> OtherAttributes {
+    fn of_shown(&self, shown: SeenByStat, access_time: Option<Attribute>) -> OtherAttributes {
         let special_bits = (shown.special_bits != 0).then(|| Attribute::special_bits(shown.special_bits));
         let present = |is: bool, kind| is.then(|| Attribute::present(kind));
         let list = [

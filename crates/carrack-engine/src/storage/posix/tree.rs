@@ -444,13 +444,11 @@ impl Tree {
         let (parent, name) = split_name(small.path);
         let folds = self.folds(parent)?;
         let part = self.names.small(parent, name, folds);
-        let (part_file, file_system, born) =
-            self.shared.directories.within(parent, "create the part file", |directory| {
-                let make = |name: &[u8]| patiently(|| directory.dir.create_new(name));
-                let file = PartNames::make(&directory.dir, &part, make)
-                    .map_err(|error| why_not_made(&directory.dir, error))?;
-                Ok((file, Arc::clone(&directory.file_system), directory.born.clone()))
-            })?;
+        let (part_file, file_system, born) = self.shared.directories.within(parent, "create the part file", |at| {
+            let make = |name: &[u8]| patiently(|| at.dir.create_new(name));
+            let file = PartNames::make(&at.dir, &part, make).map_err(|error| why_not_made(&at.dir, error))?;
+            Ok((file, Arc::clone(&at.file_system), at.born.clone()))
+        })?;
         let mode = Some(small.attributes.mode & MODE_MASK);
         let (mtime, others) = (small.attributes.mtime, small.attributes.others.clone());
         let source = EntrySource { kind: ItemKind::File, size, mtime, mode, others, fingerprint: small.fingerprint };

@@ -266,8 +266,8 @@ impl ReceiveRun {
         Judgment::Undecided
     }
 
-    /// Whether a file has the time that one has while it is written in place, and its source has another: the marker that
-    /// names it may be gone, or be another run's.
+    /// Whether a file has the time that one has while it is written in place, and its source has another: the marker
+    /// that names it may be gone, or be another run's.
     fn has_time_of_mixture(&self, item: &AskedItem, there: &StandingItem) -> bool {
         let is_mixture = there.state.kind == ItemKind::File && there.state.mtime == Some(TIME_OF_MIXTURE);
         is_mixture && self.properties.times.is_some() && item.mtime.is_some_and(|mtime| mtime > TIME_OF_MIXTURE)
