@@ -42,8 +42,8 @@ test: ## everything that must hold before a change goes in; the tests come last
 	node --test --test-concurrency=2 --test-reporter=spec tests/page/*.test.mjs
 	bash tests/python.sh
 	bash tests/packages/check.sh
-	@# More than there are processors: most tests wait for most of their time. All are run, whatever fails.
-	RUST_TEST_THREADS=$$(($$(nproc) * 3)) CARRACK_AGENTS=$(AGENTS) cargo test --workspace --exclude carrack-face --locked --no-fail-fast
+	@# Twice as many as there are processors: most tests wait for most of their time. All are run, whatever fails.
+	RUST_TEST_THREADS=$$(($$(nproc) * 2)) CARRACK_AGENTS=$(AGENTS) cargo test --workspace --exclude carrack-face --locked --no-fail-fast
 
 bench: ## measure this host
 	bash bench/run.sh

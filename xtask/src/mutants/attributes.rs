@@ -118,8 +118,8 @@ pub const MUTATIONS: &[Mutation] = &[
         "permissions are given before the owner",
         "crates/carrack-engine/src/storage/posix/giving.rs",
         [
-            "        let (owner, group) = self.give_owners(getting, others)?;\n",
-            "        self.give_mode(getting, mode & 0o7777, others)?;\n        let (owner, group) = self.give_owners(getting, others)?;\n",
+            "        let (owner, group) = self.give_owners_to(getting, others, born)?;\n",
+            "        self.give_mode(getting, mode & 0o7777, others)?;\n        let (owner, group) = self.give_owners_to(getting, others, born)?;\n",
         ],
         OWNERSHIP,
     ),

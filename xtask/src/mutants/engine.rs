@@ -4,6 +4,18 @@ use super::{DIAL, DISK, ENGINE, HOSTILE, KNOWN_NODES, Mutation, mutation};
 
 pub const MUTATIONS: &[Mutation] = &[
     mutation(
+        "a tunnel gives up its stream while a transfer runs",
+        "crates/carrack-engine/src/agent/tunnel.rs",
+        ["!is_ending && (is_running || start.elapsed()", "!is_ending && (start.elapsed()"],
+        "-p carrack-engine --lib agent::tests::stream_of_a_tunnel",
+    ),
+    mutation(
+        "a source under a ceiling knows no rules of directories",
+        "crates/carrack-engine/src/storage/over.rs",
+        ["self.inner.filters()", "false"],
+        "-p carrack-engine --test hostile grants::copies::ceiling_leaves",
+    ),
+    mutation(
         "a compressed piece may unpack to less than it says",
         "crates/carrack-engine/src/data/pieces.rs",
         ["if unpacked == Ok(plain as usize) {", "if unpacked.is_ok() {"],

@@ -252,7 +252,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "one's own files are said to lose their owner",
         "crates/carrack-engine/src/storage/posix/telling.rs",
-        ["if owner || is_program || stat.uid != self.user {", "if owner || is_program || stat.uid != 0 {"],
+        ["(owner || is_program || stat.uid != self.user)", "(owner || is_program || stat.uid != 0)"],
         "-p carrack-engine --lib storage::posix::telling",
     ),
     mutation(

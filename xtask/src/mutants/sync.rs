@@ -136,6 +136,27 @@ pub const MUTATIONS: &[Mutation] = &[
         SYNC,
     ),
     mutation(
+        "that a source is there counts as something in it",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        ["state.has_names |= !names.is_empty();", "state.has_names |= !names.is_empty() || directories.len() < 2;"],
+        SYNC,
+    ),
+    mutation(
+        "what is only queued to be read is waited for",
+        "crates/carrack-engine/src/transfer/receive/renaming.rs",
+        [
+            "files.files.get(number as usize).filter(is_unread).map(|_| OldName(number))",
+            "files.files.get(number as usize).filter(is_unread).is_some().then(|| OldName(u32::MAX))",
+        ],
+        "-p carrack-engine --lib transfer::receive::renaming",
+    ),
+    mutation(
+        "a mixture is told by its marker alone",
+        "crates/carrack-engine/src/transfer/receive/comparing.rs",
+        ["there.is_mixture || self.has_time_of_mixture(item, there)", "there.is_mixture"],
+        "-p carrack --test system in_place::time_of_a_mixture",
+    ),
+    mutation(
         "more is deleted than may be",
         "crates/carrack-engine/src/transfer/receive/sweep.rs",
         ["Some(most) if found > most && !self.may.order.partial", "Some(most) if most == u64::MAX"],
