@@ -1,6 +1,7 @@
 //! Exit codes: fixed for ever, the same in the man page, in JSON and here.
 
 use carrack_core::report::{ErrorCode, Failure, Reason, Report};
+#[cfg(feature = "service")]
 use carrack_sys::signal::StopSignal;
 
 /// All done and verified.
@@ -104,6 +105,7 @@ pub fn of_code(code: ErrorCode) -> u8 {
 }
 
 /// Of a command that a signal ends while it waits for what goes on without it.
+#[cfg(feature = "service")]
 pub fn of_stop(stop: Option<StopSignal>) -> u8 {
     match stop {
         Some(StopSignal::Terminate | StopSignal::Hangup) => TERMINATED,
