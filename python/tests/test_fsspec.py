@@ -209,6 +209,10 @@ def test_links_to_directories_are_not_followed_from_above(
         names.clear()
     fs.get("lab/looped", str(tmp_path / "got"), recursive=True)
     assert (tmp_path / "got/deep/file").read_bytes() == b"123"
+    # As in a shell: as deep as the pattern says.
+    (tree / "beside").symlink_to("deep")
+    assert fs.glob("lab/looped/*/file") == ["lab/looped/beside/file", "lab/looped/deep/file"]
+    (tree / "beside").unlink()
     # A link that is named itself leads where it leads.
     assert fs.find("lab/looped/deep/up") == ["lab/looped/deep/up/deep/file"]
 

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { test } from "node:test";
 import { addressOf, nameFor } from "../../crates/carrack-service/page/js/address.js";
 import { linkOf, outcome, wordsOf } from "../../crates/carrack-service/page/js/audit-words.js";
-import { lastWay, linkTo, placeOf } from "../../crates/carrack-service/page/js/files/names.js";
+import { lastWay, linkTo, placeOf, typed } from "../../crates/carrack-service/page/js/files/names.js";
 import { bounded, placeTyped, written } from "../../crates/carrack-service/page/js/files/typed.js";
 import { NOTHING, OTHERS_MOST, PROGRESS_MOST, added, newest, thinned } from "../../crates/carrack-service/page/js/history.js";
 import { hintFor, patienceFor } from "../../crates/carrack-service/page/js/patience.js";
@@ -135,6 +135,7 @@ test("address of two folders and a form's text lead to the same places, white sp
     assert.deepEqual(placeOf(new URLSearchParams(query).get("left"), ""), place);
     assert.equal(decodeURIComponent(written(bounded(`@lab:${path}`)).replace("%FF", "%C3%BF")), decodeURIComponent(`@lab:${path}`.replace("%FF", "%C3%BF")), path);
   }
+  for (const path of ODD.filter((path) => !path.includes("%FF"))) assert.deepEqual(placeTyped(bounded(typed(path)), "lab"), { endpoint: "lab", path }, path);
   assert.deepEqual([bounded("@lab:/data "), bounded("@lab:/a b\u3000"), bounded("/")], ["@lab:/data%20", "@lab:/a b%E3%80%80", "/"]);
   assert.equal(written("  @lab:/100% new\n"), "@lab:/100%25 new");
 });
@@ -218,4 +219,37 @@ test("times have their day where it is another, and their seconds where they cou
   if (day) { assert.match(when(day), /07:08$/); assert.doesNotMatch(when(day), new RegExp(String(year))); }
   if (new Date(today).toDateString() === now.toDateString()) { assert.match(when(today, "file"), /^today \d\d:\d\d$/); assert.match(when(today), /^\d\d:\d\d:\d\d$/); }
   assert.deepEqual([0, 0.01, 0.3, 9.4, 12.4, 61].map(duration), ["0 s", "under 0.1 s", "0.3 s", "9.4 s", "12 s", "1 min 1 s"]);
+});
+
+test("what somebody asked is not asked again in a session of somebody else", async () => {
+  /** @type {(string|null)[]} */
+  const proofs = [];
+  let user = "ada", proof = "1", reloads = 0, ended = 0;
+  const json = (/** @type {number} */ status, /** @type {any} */ body) => new Response(JSON.stringify(body), { status });
+  const fetched = globalThis.fetch;
+  Object.assign(globalThis, {
+    sessionStorage: { getItem: () => null, setItem: () => {}, removeItem: () => {} }, location: { reload: () => { reloads += 1; } },
+    fetch: async (/** @type {string} */ url, /** @type {any} */ { headers }) => {
+      if (url.endsWith("/whoami")) return json(200, { user, csrf: proof });
+      proofs.push(headers["x-carrack-csrf"] ?? null);
+      return headers["x-carrack-csrf"] === proof ? json(200, {}) : json(403, { code: "csrf-missing" });
+    },
+  });
+  Reflect.deleteProperty(globalThis, "BroadcastChannel");
+  const api = await import("../../crates/carrack-service/page/js/api.js");
+  await api.whoami();
+  // Another tab has begun another session of hers.
+  proof = "2";
+  await api.call("POST", "/a");
+  assert.deepEqual(proofs, ["1", "2"]);
+  // Hers has ended here: what is left of her work is nobody's.
+  api.forget();
+  await assert.rejects(api.call("POST", "/b"), { code: "csrf-missing" });
+  assert.deepEqual(proofs, ["1", "2", null]);
+  await api.whoami();
+  api.onEnd(() => { ended += 1; });
+  [user, proof] = ["bob", "3"];
+  for (const path of ["/c", "/d", "/e"]) await assert.rejects(api.call("POST", path), { code: "another-user" });
+  assert.deepEqual([proofs.length, reloads, ended], [4, 1, 1]);
+  globalThis.fetch = fetched;
 });

@@ -271,7 +271,7 @@ test("partial and paused tasks say how much of them is done", () => visit(world,
 
 test("failures and items of a task that runs are shown as they come", () => visit(world, { user: "local" }, async (page) => {
   const slow = (size) => ({ source: `random:${size}`, destination: "null:" }), absent = (name) => ({ source: `@lab:/absent/${name}`, destination: "@archive:/absent/" });
-  const { id } = await world.api("POST", "/tasks", { pairs: [absent("a"), slow("1M"), absent("b"), slow("24M"), absent("c"), slow("24M"), absent("d"), slow("1T")], options: { rate_limit: 4 * MIB } });
+  const { id } = await world.api("POST", "/tasks", { pairs: [absent("a"), slow("1M"), absent("b"), slow("64M"), absent("c"), slow("24M"), absent("d"), slow("1T")], options: { rate_limit: 4 * MIB } });
   await page.goto(`${world.origin}/#/tasks/${id}`);
   const failures = page.getByRole("region", { name: "Failures" });
   await failures.getByText("2 failed items").waitFor();

@@ -60,6 +60,6 @@ ids! {
 }
 
 impl StreamId {
-    /// The data connection inside a tunnel: a direct one of the same session, made after all, has another number.
-    pub const TUNNEL: Self = Self(512);
+    /// The data connection inside a tunnel. No direct one of the same session, made after all, gets this number.
+    pub const TUNNEL: Self = Self(u16::MAX);
 }

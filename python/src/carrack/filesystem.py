@@ -13,6 +13,7 @@ import os
 import re
 import threading
 import uuid
+from collections import Counter
 from typing import Any
 
 from fsspec.caching import BaseCache, register_cache
@@ -152,7 +153,7 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
             if not isinstance(error, FileNotFoundError):
                 raise error
 
-        is_detailed = more.pop("detail", False)
+        is_detailed, follows = more.pop("detail", False), more.pop("links", False)
         one, told = 1 if maxdepth is None else min(1, maxdepth), omit if on_error == "omit" else on_error
         for root, rows, files in super().walk(path, one, True, told, detail=True, **more):
             directories = rows if is_detailed else list(rows)
@@ -161,11 +162,15 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 yield level
             # Without those that the caller has taken out.
             for name in directories if maxdepth is None or maxdepth > 1 else []:
-                if not rows[name].get("islink"):
+                if follows or not rows[name].get("islink"):
                     left, below = maxdepth and maxdepth - 1, rows[name]["name"]
-                    yield from self.walk(below, left, topdown, on_error, detail=is_detailed, **more)
+                    yield from self.walk(below, left, topdown, on_error, detail=is_detailed, links=follows, **more)
             if not topdown:
                 yield level
+
+    def glob(self, path: str, maxdepth: int | None = None, **more: Any) -> Any:
+        """As a shell: links to directories are followed, but by `**`."""
+        return super().glob(path, maxdepth=maxdepth, **more, links="**" not in path)
 
     def exists(self, path: str, **more: Any) -> bool:
         return self._kind(path) is not None
@@ -258,12 +263,17 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if not isinstance(paths, list):
             raise TypeError("paths is a list")
         bounds = [one if isinstance(one, list) else [one] * len(paths) for one in (starts, ends)]
+        names = [self._strip_protocol(path) for path in paths]
+        often = Counter(names)
         states: dict[str, tuple[int, str | None]] = {}
         out: list[Any] = []
-        for path, start, end in zip(paths, *bounds, strict=True):
+        for name, start, end in zip(names, *bounds, strict=True):
             try:
-                files, below = self.place(path)
-                size, tag = states[path] if path in states else states.setdefault(path, files.size(below))
+                if often[name] == 1:
+                    out.append(self.cat_file(name, start, end))
+                    continue
+                files, below = self.place(name)
+                size, tag = states[name] if name in states else states.setdefault(name, files.size(below))
                 first, last = (size + one if one is not None and one < 0 else one for one in (start, end))
                 out.append(files.read(below, max(0, first or 0), last, tag=tag, size=size))
             except Exception as error:

@@ -153,7 +153,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a mixture is told by its marker alone",
         "crates/carrack-engine/src/transfer/receive/comparing.rs",
-        ["there.is_mixture || self.has_time_of_mixture(item, there)", "there.is_mixture"],
+        ["there.is_mixture || self.has_time_of_mixture(judged, item, there)", "there.is_mixture"],
         "-p carrack --test system in_place::time_of_a_mixture",
     ),
     mutation(

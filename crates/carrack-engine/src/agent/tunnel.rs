@@ -88,7 +88,7 @@ impl Agent {
             match (&*tunnel).write(left) {
                 Ok(written) if written > 0 => left = &left[written..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.is_waited_for(start) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.is_waited_for(start.elapsed()) => {}
                 // A stream that has ended takes no more, and one that has lost a part is of no use.
                 _ => {
                     let _ = tunnel.shutdown(Shutdown::Both);
@@ -100,10 +100,10 @@ impl Agent {
 
     /// Whether a stream that takes nothing may still be waited for: without a transfer only for a while, and only as
     /// long as somebody is there at the other end of the connection.
-    pub(super) fn is_waited_for(&self, start: Instant) -> bool {
+    pub(super) fn is_waited_for(&self, waited: Duration) -> bool {
         let is_running = self.lock().running.is_some();
         let is_ending = self.left.is_set() || self.ending.get().is_some() || self.writer.is_broken();
-        !is_ending && (is_running || start.elapsed() < self.environment.tuning.silence)
+        !is_ending && (is_running || waited < self.environment.tuning.silence)
     }
 
     /// Carries what the stream writes to the control connection, until either of them ends.

@@ -144,9 +144,9 @@ impl Copying<'_> {
     /// What a session may delete: so many in all sessions together.
     fn order_to_delete(&mut self, order: DeleteOrder) -> DeleteOrder {
         let deleted = self.report.at_destination.items_deleted;
-        let is_unknown = std::mem::replace(&mut self.untold_deletion, true);
+        self.untold_deletion |= std::mem::take(&mut self.is_deleting);
         let most = match order.most {
-            _ if order.partial && is_unknown => {
+            _ if order.partial && self.untold_deletion => {
                 let why = "the connection to the destination was lost, and nobody knows how many items had been deleted \
                            by then: no more are deleted";
                 (self.note)(why.to_owned());
@@ -186,6 +186,8 @@ impl Copying<'_> {
         let verify = self.request.options.verify;
         let options = TransferOptions { folds_case, ..self.transfer_options(plan, ends, verify) };
         let begin = Begin { options, role };
+        // From here on the sender may say to delete.
+        self.is_deleting = self.request.options.delete.is_some();
         ends.source.request(&mut self.inbox, &self.note, Ask::Begin(begin)).map(|_| ())
     }
 

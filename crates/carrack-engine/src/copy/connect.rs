@@ -318,7 +318,8 @@ impl<'a> Connecting<'a> {
                 return Ok(());
             }
         };
-        let numbers = if kind == LinkKind::Reverse { REVERSE_FIRST..=u16::MAX } else { 0..=REVERSE_FIRST - 1 };
+        let numbers =
+            if kind == LinkKind::Reverse { REVERSE_FIRST..=StreamId::TUNNEL.0 - 1 } else { 0..=REVERSE_FIRST - 1 };
         let mut offer =
             DialOffer { kind, dialer, requests: Vec::new(), addresses, pin, numbers, count: None, connected: false };
         let dial = offer.dial(session, self.tuning.link_timeout, true);

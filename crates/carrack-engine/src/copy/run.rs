@@ -62,6 +62,7 @@ pub(super) fn run(
         until,
         session: 0,
         used_up: None,
+        is_deleting: false,
         untold_deletion: false,
         last: None,
         most_landed: (0, 0),

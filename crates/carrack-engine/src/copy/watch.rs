@@ -352,7 +352,7 @@ impl Copying<'_> {
             report.counts = ended.counts;
             report.durable = report.durable.map(|_| ended.durable);
         } else {
-            self.untold_deletion = false;
+            self.is_deleting = false;
             report.unkept_permissions = ended.unkept_permissions;
             report.unkept_directories = ended.unkept_directories;
             report.unkept_times = ended.unkept_times;

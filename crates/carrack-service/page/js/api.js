@@ -14,14 +14,17 @@ export class Problem extends Error {
   }
 }
 
-/** @type {{csrf: string|null, token: string|null, user: string|null, lost: () => void, number: number, renewing: Promise<void>|null}} `user`: whom this page shows; `number`: which session of this page it is; `renewing`: another takes its place just now */
-const session = { csrf: null, token: sessionStorage.getItem(KEPT_TOKEN), user: null, lost: () => {}, number: 0, renewing: null };
+/** @type {{csrf: string|null, token: string|null, user: string|null, lost: () => void, number: number, renewing: Promise<void>|null, ends: (() => void)[], gone: boolean}} `user`: whom this page shows; `ends`: called when that is over; `gone`: the browser is somebody else's by now; `number`: which session of this page it is; `renewing`: another takes its place just now */
+const session = { csrf: null, token: sessionStorage.getItem(KEPT_TOKEN), user: null, lost: () => {}, number: 0, renewing: null, ends: [], gone: false };
 /** All tabs of a browser have one cookie: one that begins another session tells the others. */
 const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("carrack-session") : null;
 if (tabs) tabs.onmessage = () => { if (!session.token && session.user !== null) void whoami().catch(() => {}); };
 
 /** Called when the server knows the caller no more. @param {() => void} lost */
 export function onLost(lost) { session.lost = lost; }
+/** Called when nothing is to be done any more for whom this page has shown. @param {() => void} end */
+export function onEnd(end) { session.ends.push(end); }
+const anotherUser = () => new Problem(0, "another-user", "Somebody else has logged in with this browser.", ["The page loads anew."]);
 /** Which session requests are sent in from now on. */
 export const sessionNumber = () => session.number;
 
@@ -87,16 +90,19 @@ export async function call(method, path, more = {}) {
 }
 
 /**
- * The answer to a request; it is made once more where another tab has begun another session meanwhile: this one has its
- * cookie, and not yet its second proof. @param {() => Promise<Response>} ask
+ * The answer to a request; it is made once more where another tab has begun another session of the same user meanwhile:
+ * this one has its cookie, and not yet its second proof. What was asked by a token, or for somebody whose session is
+ * over, is not asked in a session of anybody else. @param {() => Promise<Response>} ask
  */
 export async function proved(ask) {
-  const answer = await ask();
-  if (answer.status !== 403 || session.token) return answer;
+  const { user } = session;
+  if (session.gone) throw anotherUser();
+  const answer = await ask(), isTheirs = () => !session.token && user !== null && session.user === user;
+  if (answer.status !== 403 || !isTheirs()) return answer;
   const told = await answer.clone().json().catch(() => ({}));
   if (told.code !== "csrf-missing") return answer;
   await whoami();
-  return ask();
+  return isTheirs() ? ask() : answer;
 }
 
 /**
@@ -135,9 +141,9 @@ export async function problemOf(answer, path, number) {
 export async function whoami() {
   const known = await call("GET", "/whoami");
   if (session.user !== null && session.user !== known.user) {
-    // Nothing of what is shown is theirs.
-    location.reload();
-    throw new Problem(0, "another-user", "Somebody else has logged in with this browser.", ["The page loads anew."]);
+    // Nothing of what is shown is theirs, and nothing more is asked for. Uploads would have the browser ask whether to stay.
+    if (!session.gone) { session.gone = true; session.ends.forEach((end) => end()); location.reload(); }
+    throw anotherUser();
   }
   session.csrf = known.csrf ?? null; session.user = known.user;
   return known;
@@ -172,6 +178,7 @@ export async function logout() {
 }
 
 export function forget() {
+  session.ends.forEach((end) => end());
   session.token = null; session.csrf = null; session.user = null;
   sessionStorage.removeItem(KEPT_TOKEN);
 }

@@ -269,7 +269,9 @@ impl Pool {
         let now = self.clock.now();
         self.workers().retain(|worker| {
             let is_over = worker.key.expires.is_some_and(|expires| expires <= now);
-            let is_idle = worker.is_idle() || worker.lent_until <= now && worker.unused().is_some();
+            // What is kept in it stays for as long as its grant holds.
+            let until = if worker.usage().kept == 0 { worker.lent_until } else { worker.lent_until.after(LENT) };
+            let is_idle = worker.is_idle() || until <= now && worker.unused().is_some();
             if is_over || is_idle {
                 worker.link.end(if is_over { "the caller's token has expired" } else { "nobody has used it" });
             }

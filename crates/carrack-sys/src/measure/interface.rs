@@ -26,14 +26,15 @@ pub fn interface(name: &str) -> Option<InterfaceFacts> {
     Some(InterfaceFacts { speed_bits: speed_bits(Path::new("/sys/class/net"), name), ..counted })
 }
 
-/// What a card says of its speed, or a bond or a VLAN of what is below it. Tunnels and links to containers are no
-/// cards: what they say is a constant of their driver.
+/// What a card says of its speed, or a bond or a VLAN of what is below it. Tunnels, bridges and links to containers are
+/// no cards: what they say is a constant of their driver.
 fn speed_bits(interfaces: &Path, name: &str) -> u64 {
     let place = interfaces.join(name);
     let is_upon = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"lower_");
+    let is_bridge = place.join("bridge").exists();
     let is_card = place.join("device").exists() || place.read_dir().is_ok_and(|all| all.flatten().any(is_upon));
     let megabits = std::fs::read_to_string(place.join("speed")).ok().and_then(|text| text.trim().parse::<u64>().ok());
-    megabits.filter(|_| is_card).unwrap_or(0).saturating_mul(1_000_000)
+    megabits.filter(|_| is_card && !is_bridge).unwrap_or(0).saturating_mul(1_000_000)
 }
 
 /// Lines of `name: received… sent…`, eight numbers each: bytes, packets, errors, dropped and four more.

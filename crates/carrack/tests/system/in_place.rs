@@ -338,7 +338,15 @@ fn read_only_file_of_ones_own_is_written_over() {
         let ran = under(&sandbox, &NOBODY, &["sync", "--json", flag, "tree/", "to"]);
         assert_eq!((ran.code, numbers(&ran).0, sandbox.inode("to/large")), (0, 1, inode), "{flag}: {}", ran.stderr);
         check(&sandbox, "tree/large", "to/large");
-        assert_eq!(fs::metadata(sandbox.path("to/large")).unwrap().permissions().mode() & 0o7777, 0o444);
+        let mode = || fs::metadata(sandbox.path("to/large")).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(), 0o444);
+        // What is refused is as it was, also under its other name.
+        hard_link(sandbox.path("to/large"), sandbox.path("snapshot")).unwrap();
+        let grown = File::options().append(true).open(sandbox.path("tree/large")).unwrap();
+        grown.set_len(3 * MIB as u64 + 1).unwrap();
+        let ran = under(&sandbox, &NOBODY, &["sync", flag, "tree/", "to"]);
+        ran.failed_with(23, &["has other names"]);
+        assert_eq!(mode(), 0o444);
     }
 }
 
@@ -353,6 +361,10 @@ fn time_of_a_mixture_is_believed_without_its_marker() {
     File::options().write(true).open(&there).unwrap().set_modified(zero).unwrap();
     sandbox.ok(["sync", "--size-only", "tree/", "to"]);
     check(&sandbox, "tree/large", "to/large");
+    // What is to stay as it is stays: nothing else says that it is a mixture.
+    File::options().write(true).open(&there).unwrap().set_modified(zero).unwrap();
+    let left = sandbox.ok(["sync", "--json", "--ignore-existing", "tree/", "to"]);
+    assert_eq!((left.summary()["files"].as_u64(), sandbox.modified("to/large")), (Some(0), zero));
     // What bears that time at its source is no mixture.
     for path in ["tree/large", "to/large"] {
         File::options().write(true).open(sandbox.path(path)).unwrap().set_modified(zero).unwrap();

@@ -24,6 +24,11 @@ impl Receiver {
         }
     }
 
+    /// Whether the sender has given a stream up: it sends what that carried by another.
+    pub fn is_given_up(&self, stream: StreamId) -> bool {
+        self.lost.contains(&stream)
+    }
+
     pub(super) fn handle_stream_lost(&mut self, stream: StreamId) {
         if self.lost.insert(stream) && self.streams.contains_key(&stream) {
             self.actions.push_back(ReceiverAction::CloseStream(stream));

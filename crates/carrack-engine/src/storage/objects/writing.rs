@@ -138,11 +138,12 @@ impl ObjectDestination {
         let part = ObjectPart::new(new, part_name.clone(), file.size, *options);
         part.number.store(*number, Ordering::Relaxed);
         let there = match self.0.bucket.parts(part.upload()) {
-            Ok(there) => there,
-            Err(why) => {
+            // It may be told another time. Who may never know begins anew.
+            Err(why) if fits && why.code.may_pass() => {
                 journal.put_back(left);
                 return Err(why);
             }
+            there => there.unwrap_or_default(),
         };
         let (is_same, mut claims) = (*digests == options.digests, left.claims());
         claims.retain(|claim| there.contains_key(&claim.index));

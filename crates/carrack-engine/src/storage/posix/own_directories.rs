@@ -32,9 +32,10 @@ pub fn let_owner_write(dir: &Dir) -> io::Result<Option<Had>> {
 pub fn writable<T>(dir: &Dir, change: impl Fn() -> io::Result<T>) -> io::Result<T> {
     match change() {
         Err(denied) if denied.kind() == io::ErrorKind::PermissionDenied => {
-            let Ok(Some((mode, _))) = let_owner_write(dir) else { return Err(denied) };
+            let Ok(had) = let_owner_write(dir) else { return Err(denied) };
+            // Another thread may have let itself in meanwhile.
             let changed = change();
-            let _ = dir.set_own_mode(mode);
+            had.into_iter().for_each(|(mode, _)| drop(dir.set_own_mode(mode)));
             changed
         }
         changed => changed,

@@ -197,7 +197,7 @@ impl ReceiveRun {
                     Judgment::Differs(ItemDifference::default())
                 }
                 // Whatever is compared, and whatever may stay.
-                (_, Some(there)) if there.is_mixture || self.has_time_of_mixture(item, there) => {
+                (judged, Some(there)) if there.is_mixture || self.has_time_of_mixture(judged, item, there) => {
                     Judgment::Differs(ItemDifference { time: true, ..ItemDifference::default() })
                 }
                 (judged, _) => judged,
@@ -267,9 +267,11 @@ impl ReceiveRun {
     }
 
     /// Whether a file has the time that one has while it is written in place, and its source has another: the marker
-    /// that names it may be gone, or be another run's.
-    fn has_time_of_mixture(&self, item: &AskedItem, there: &StandingItem) -> bool {
-        let is_mixture = there.state.kind == ItemKind::File && there.state.mtime == Some(TIME_OF_MIXTURE);
+    /// that names it may be gone, or be another run's. What is left because it exists is left all the same.
+    fn has_time_of_mixture(&self, judged: Judgment, item: &AskedItem, there: &StandingItem) -> bool {
+        let is_mixture = !matches!(judged, Judgment::Left(_))
+            && there.state.kind == ItemKind::File
+            && there.state.mtime == Some(TIME_OF_MIXTURE);
         is_mixture && self.properties.times.is_some() && item.mtime.is_some_and(|mtime| mtime > TIME_OF_MIXTURE)
     }
 

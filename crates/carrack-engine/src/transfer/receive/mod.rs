@@ -356,8 +356,11 @@ impl ReceiveRun {
                 match ended {
                     Ok(()) => {}
                     Err(StreamError::Protocol(error)) => machine.fail(protocol_failure(Side::Source, &error)),
-                    // The sender has another socket, which stays as it is: it would wait for ever.
-                    Err(StreamError::Connection(error)) if number == StreamId::TUNNEL => {
+                    // The sender has another socket, which stays as it is: it would wait for ever, unless it has given
+                    // this stream up.
+                    Err(StreamError::Connection(error))
+                        if number == StreamId::TUNNEL && !machine.is_given_up(number) =>
+                    {
                         machine.fail(stream_failure(number, &error));
                     }
                     // The sender sees it too, and sends what was lost on another stream.

@@ -33,4 +33,9 @@ export function written(text) {
 
 /** The place that somebody typed or pasted, `@NAME:/PATH` or a path at the same endpoint; null: it is none.
  * @param {string} text @param {string} endpoint @returns {Place|null} */
-export const placeTyped = (text, endpoint) => placeOf(written(text), endpoint);
+export function placeTyped(text, endpoint) {
+  const place = placeOf(written(text), endpoint);
+  if (!place) return null;
+  // As the service spells it: one place has one path.
+  try { return { ...place, path: exact(decodeURIComponent(place.path)) }; } catch { return place; /* Bytes that are no text. */ }
+}

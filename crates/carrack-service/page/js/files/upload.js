@@ -1,7 +1,7 @@
 // Uploads: files dropped on a pane go up in blocks. The service says which blocks it has not; so the same file dropped
 // again goes on where it stood. They go on while another view is shown.
 import { html, useEffect, useState } from "../ui.js";
-import { Problem, address, call, headers, problemOf, proved, sessionNumber } from "../api.js";
+import { Problem, address, call, headers, onEnd, problemOf, proved, sessionNumber } from "../api.js";
 import { Progress, Trouble } from "../parts.js";
 import { count, plural } from "../format.js";
 import { paced, uploadWords } from "./pace.js";
@@ -35,6 +35,8 @@ const isOpen = (/** @type {Upload} */ { state }) => !["done", "failed", "stopped
 /** Why this browser cannot upload; null: it can. */
 export const obstacle = () => globalThis.crypto?.subtle ? null : "Browsers hash only on pages that come over HTTPS. Open this page by its https address.";
 
+// They are of whom this page has shown, and go on for nobody else.
+onEnd(() => { for (const upload of uploads.filter(isOpen)) { upload.state = "stopped"; upload.control.abort(); } uploads = []; told(); });
 addEventListener("beforeunload", (event) => { if (uploads.some(isOpen)) event.preventDefault(); });
 
 /** @param {Place} place @param {{file: File, name: string}[]} files @param {() => void} ended called after each */

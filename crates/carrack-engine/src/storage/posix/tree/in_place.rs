@@ -42,19 +42,31 @@ impl Tree {
         if size <= self.shared.tuning.bundled_file_bytes_max || !is_older {
             return Ok(None);
         }
-        let Some(file) = self.open_to_write_over(offer.path)? else { return Ok(None) };
+        let Some((file, had)) = self.open_to_write_over(offer.path)? else { return Ok(None) };
+        let Some(had) = had else { return self.begin_in_place(file, (offer, size), options) };
+        // It was read-only, and is again, unless it is written over.
+        let again = file.try_clone().inspect_err(|_| drop(file::set_mode(&file, had)));
+        let again = again.map_err(|error| failed(&error))?;
+        let begun = self.begin_in_place(file, (offer, size), options);
+        if !matches!(begun, Ok(Some(_))) {
+            let _ = file::set_mode(&again, had);
+        }
+        begun
+    }
+
+    fn begin_in_place(
+        &self,
+        file: File,
+        (offer, size): (&NewFile<'_>, u64),
+        options: &WriteOptions,
+    ) -> Result<Option<OpenedPart>, Failure> {
         let stat = stat_file(&file).map_err(|error| failed(&error))?;
         let is_shorter = stat.size < size || self.is_mixture(offer.path);
         if stat.kind != Kind::File || options.in_place == InPlace::Append && !is_shorter {
             return Ok(None);
         }
-        let refused = |reason, why: &str| failure(ErrorCode::Unsupported, Side::Destination, why).for_reason(reason);
-        if stat.links > 1 && self.shared.giving().kept().hard_links {
-            // Its names come anew, all of them.
+        if self.has_other_names(&stat)? {
             return Ok(None);
-        }
-        if stat.links > 1 {
-            return Err(refused(Reason::OtherNames, "has other names, which would change with it"));
         }
         if !lock_patiently(&file) {
             return Err(refused(Reason::WrittenByOther, "another program writes it in place"));
@@ -75,8 +87,18 @@ impl Tree {
         Ok(Some(OpenedPart::Resumed { part, held: Vec::new(), doubtful: Vec::new(), standing }))
     }
 
-    /// What stands at a name, opened for writing; `None` where that is nothing, or a link.
-    fn open_to_write_over(&self, path: &[u8]) -> Result<Option<File>, Failure> {
+    /// Whether a file has other names, which all come anew; where they do not, it is refused.
+    fn has_other_names(&self, stat: &Stat) -> Result<bool, Failure> {
+        match stat.links > 1 {
+            true if self.shared.giving().kept().hard_links => Ok(true),
+            true => Err(refused(Reason::OtherNames, "has other names, which would change with it")),
+            false => Ok(false),
+        }
+    }
+
+    /// What stands at a name, opened for writing, and the permissions that it had where they had to be changed for
+    /// that; `None` where that is nothing, or a link.
+    fn open_to_write_over(&self, path: &[u8]) -> Result<Option<(File, Option<u32>)>, Failure> {
         let (parent, name) = split_name(path);
         let Some(directory) = self.shared.directories.find(parent) else { return Ok(None) };
         let Some(there) = stat_entry(&directory.dir, name).map_err(|error| failed(&error))? else { return Ok(None) };
@@ -84,10 +106,15 @@ impl Tree {
             return Ok(None);
         }
         match patiently(|| directory.dir.open_existing(name)) {
-            Ok(file) => Ok(Some(file)),
+            Ok(file) => Ok(Some((file, None))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                open_read_only(&directory.dir, name, &there, error).map(Some).map_err(|error| failed(&error))
+                // What its other names show stays as it is.
+                if self.has_other_names(&there)? {
+                    return Ok(None);
+                }
+                let opened = open_read_only(&directory.dir, name, &there, error).map_err(|error| failed(&error))?;
+                Ok(Some((opened, Some(there.mode))))
             }
             Err(error) => Err(failed(&error)),
         }
@@ -144,17 +171,20 @@ impl Tree {
 }
 
 /// One of this user's own that is read-only is not until it is whole: then it has the permissions of its source.
+/// Meanwhile it is its owner's alone, whatever bears the name by now.
 fn open_read_only(dir: &Dir, name: &[u8], there: &Stat, denied: io::Error) -> io::Result<File> {
     const OWNERS: u32 = 0o600;
     if there.uid != host::user_id() || there.mode & OWNERS == OWNERS {
         return Err(denied);
     }
-    dir.set_mode(name, there.mode | OWNERS)?;
-    let opened = patiently(|| dir.open_existing(name));
-    if opened.is_err() {
-        let _ = dir.set_mode(name, there.mode);
-    }
-    opened
+    dir.set_mode(name, OWNERS)?;
+    let file = patiently(|| dir.open_existing(name)).inspect_err(|_| drop(dir.set_mode(name, there.mode)))?;
+    let now = stat_file(&file)?;
+    if (now.device, now.inode) == (there.device, there.inode) { Ok(file) } else { Err(denied) }
+}
+
+fn refused(reason: Reason, why: &str) -> Failure {
+    failure(ErrorCode::Unsupported, Side::Destination, why).for_reason(reason)
 }
 
 fn failed(error: &io::Error) -> Failure {
