@@ -10,7 +10,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a file with other names is written over",
         "crates/carrack-engine/src/storage/posix/tree/in_place.rs",
-        ["if stat.links > 1 {", "if stat.links > 9 {"],
+        ["match stat.links > 1 {", "match stat.links > 9 {"],
         IN_PLACE,
     ),
     mutation(

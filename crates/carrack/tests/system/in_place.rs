@@ -344,7 +344,7 @@ fn read_only_file_of_ones_own_is_written_over() {
         hard_link(sandbox.path("to/large"), sandbox.path("snapshot")).unwrap();
         let grown = File::options().append(true).open(sandbox.path("tree/large")).unwrap();
         grown.set_len(3 * MIB as u64 + 1).unwrap();
-        let ran = under(&sandbox, &NOBODY, &["sync", flag, "tree/", "to"]);
+        let ran = under(&sandbox, &NOBODY, &["copy", flag, "tree/", "to"]);
         ran.failed_with(23, &["has other names"]);
         assert_eq!(mode(), 0o444);
     }
