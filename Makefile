@@ -39,7 +39,7 @@ test: ## everything that must hold before a change goes in; the tests come last
 	cargo test -p carrack-face --locked
 	CARRACK_AGENTS=$(AGENTS) cargo test --workspace --exclude carrack-face --locked --no-run
 	node tests/page/node_modules/typescript/bin/tsc -p crates/carrack-service/page
-	node --test --test-concurrency=2 --test-reporter=spec tests/page/*.test.mjs
+	node --test --test-reporter=spec tests/page/*.test.mjs
 	bash tests/python.sh
 	bash tests/packages/check.sh
 	@# Twice as many as there are processors: most tests wait for most of their time. All are run, whatever fails.

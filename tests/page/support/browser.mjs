@@ -86,6 +86,8 @@ export async function visit(world, how, run) {
     if (how.user) {
       await page.goto(world.link(how.user));
       await page.getByRole("button", { name: "Log out" }).waitFor();
+      // A view that names its entry of the history just then takes an address away that comes from outside the page.
+      await page.locator("#main .loading").first().waitFor({ state: "detached" });
       await page.goto(`${world.origin}/${how.at ?? "#/tasks"}`);
     }
     await run(page, guard, context);
