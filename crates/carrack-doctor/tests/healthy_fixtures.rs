@@ -3,33 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod support;
+#[path = "support/told.rs"]
+mod told;
 
 use carrack_core::evidence::EvidenceText;
-use carrack_doctor::{Finding, Host, HostSide, Severity, Situation, diagnose};
+use carrack_doctor::{Finding, HostSide, Severity, Situation, diagnose};
 
 use support::host;
-
-fn of<'a>(findings: &'a [Finding], side: HostSide, rule: &str) -> Vec<&'a Finding> {
-    findings.iter().filter(|finding| finding.side == Some(side) && finding.rule == rule).collect()
-}
-
-fn one<'a>(findings: &'a [Finding], side: HostSide, rule: &str) -> &'a Finding {
-    match of(findings, side, rule)[..] {
-        [finding] => finding,
-        ref other => panic!("{rule}: {other:#?}"),
-    }
-}
-
-fn line(finding: &Finding) -> String {
-    finding.fix.as_ref().map(|fix| fix.line()).unwrap_or_default()
-}
-
-/// The same host with other answers to some questions.
-fn with(mut host: Host, texts: &[(&str, &str)]) -> Host {
-    let evidence = host.evidence.as_mut().unwrap();
-    texts.iter().for_each(|(name, text)| evidence.put(name, EvidenceText::Found(text.to_string())));
-    host
-}
+use told::{line, of, one, with};
 
 /// Counters since the start of a host: what comes once in a year is nothing to mend.
 #[test]

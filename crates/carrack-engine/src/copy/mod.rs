@@ -61,9 +61,9 @@ struct Copying<'a> {
     session: u32,
     /// What has been used up, so that there can be no other session.
     used_up: Option<&'static str>,
-    /// The destination may delete in this session, and has not told what it deleted;
+    /// The destination may have deleted something since the sender began, and has not told how much.
     is_deleting: bool,
-    /// nor will it of an earlier one, which was lost.
+    /// Nobody will know how much it deleted before its connection was lost.
     untold_deletion: bool,
     /// Why the last session was lost.
     last: Option<Failure>,

@@ -163,6 +163,24 @@ fn object_store_starts_over_where_an_upload_is_gone() {
     expect_only(&service, &files);
 }
 
+/// A service that cannot say for once what is there of an upload keeps it; where that may not be asked, it starts over.
+#[test]
+fn object_store_keeps_an_upload_that_it_cannot_look_at_for_once() {
+    for (code, is_kept) in [(ErrorCode::Busy, true), (ErrorCode::PermissionDenied, false)] {
+        let ((place, files), service) = (filled(), Service::default());
+        let from = here(&place.path().join("from/"));
+        let broken = Over::new(store(&service), Arc::new(StoreFaults::new([Fault::panics(Call::EndBlock).after(5)])));
+        assert!(copy(Arc::new(broken), from.clone(), at("bucket")).error.is_some());
+        service.lock().refuses = Some(code);
+        let first = copy(store(&service), from.clone(), at("bucket"));
+        assert_eq!((first.counts.files_failed > 0, first.counts.bytes_resumed), (is_kept, 0), "{code:?}: {first:?}");
+        let second = copy(store(&service), from, at("bucket"));
+        assert!(second.error.is_none() && second.counts.files_failed == 0, "{code:?}: {second:?}");
+        assert_eq!(second.counts.bytes_resumed > 0, is_kept, "{code:?}: {second:?}");
+        expect_only(&service, &files);
+    }
+}
+
 fn options() -> WriteOptions {
     WriteOptions::in_blocks(128 << 10)
 }
