@@ -6,6 +6,7 @@
 mod compared;
 mod far;
 mod file_system;
+mod left;
 mod object;
 
 use std::collections::BTreeMap;
@@ -148,37 +149,6 @@ fn object_store_takes_up_what_an_earlier_copy_has_left() {
     let (report, _) = copy_with(store(&service), from, at("bucket"), options);
     assert!(is_whole(&report) && report.counts.bytes_resumed == 0, "{report:?}");
     expect_only(&service, &files);
-}
-
-/// The service may have cleaned up what a session has left: then the file starts over.
-#[test]
-fn object_store_starts_over_where_an_upload_is_gone() {
-    let ((place, files), service) = (filled(), Service::default());
-    let from = here(&place.path().join("from/"));
-    let broken = Over::new(store(&service), Arc::new(StoreFaults::new([Fault::panics(Call::EndBlock).after(5)])));
-    assert!(copy(Arc::new(broken), from.clone(), at("bucket")).error.is_some());
-    service.lock().uploads.clear();
-    let report = copy(store(&service), from, at("bucket"));
-    assert!(report.error.is_none() && report.counts.files_failed == 0, "{report:?}");
-    expect_only(&service, &files);
-}
-
-/// A service that cannot say for once what is there of an upload keeps it; where that may not be asked, it starts over.
-#[test]
-fn object_store_keeps_an_upload_that_it_cannot_look_at_for_once() {
-    for (code, is_kept) in [(ErrorCode::Busy, true), (ErrorCode::PermissionDenied, false)] {
-        let ((place, files), service) = (filled(), Service::default());
-        let from = here(&place.path().join("from/"));
-        let broken = Over::new(store(&service), Arc::new(StoreFaults::new([Fault::panics(Call::EndBlock).after(5)])));
-        assert!(copy(Arc::new(broken), from.clone(), at("bucket")).error.is_some());
-        service.lock().refuses = Some(code);
-        let first = copy(store(&service), from.clone(), at("bucket"));
-        assert_eq!((first.counts.files_failed > 0, first.counts.bytes_resumed), (is_kept, 0), "{code:?}: {first:?}");
-        let second = copy(store(&service), from, at("bucket"));
-        assert!(second.error.is_none() && second.counts.files_failed == 0, "{code:?}: {second:?}");
-        assert_eq!(second.counts.bytes_resumed > 0, is_kept, "{code:?}: {second:?}");
-        expect_only(&service, &files);
-    }
 }
 
 fn options() -> WriteOptions {

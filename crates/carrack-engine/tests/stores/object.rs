@@ -21,8 +21,6 @@ pub struct State {
     pub objects: BTreeMap<Vec<u8>, (Vec<u8>, u64)>,
     /// Parts of uploads that are not complete, by the key of the object and the name of the upload.
     pub uploads: BTreeMap<(Vec<u8>, Vec<u8>), Parts>,
-    /// Why the next question about parts is not answered.
-    pub refuses: Option<ErrorCode>,
     /// Counts versions and uploads.
     count: u64,
 }
@@ -131,10 +129,7 @@ impl Bucket for Service {
     }
 
     fn parts(&self, upload: Upload<'_>) -> Result<BTreeMap<u64, Version>, Failure> {
-        let mut state = self.lock();
-        if let Some(code) = state.refuses.take() {
-            return refuse(code, Side::Destination, "the parts are not told");
-        }
+        let state = self.lock();
         let parts = state.uploads.get(&id(upload)).into_iter().flatten();
         Ok(parts.map(|(number, (_, version))| (*number, known_by(*version))).collect())
     }

@@ -187,23 +187,28 @@ fn read_only_directories_of_ones_own_lose_what_the_source_has_not() {
     for flags in [&[][..], &["--delete-before"], &["--backup-dir=kept"], &["--detect-renames"]] {
         let sandbox = Sandbox::new();
         open_to_all(&sandbox);
-        for name in ["src/both/new", "dst/both/f", "dst/both/g", "dst/gone/d/f"] {
+        for name in ["src/both/new", "dst/both/f", "dst/both/g", "dst/gone/d/f", "dst/left/f"] {
             sandbox.write(name, name.rsplit('/').next().unwrap());
         }
         sandbox.write("src/both/h", "g");
+        // What another copy has left keeps its directory, which nobody gives permissions.
+        sandbox.write("dst/left/.x.carrack-01234567.part", "x");
         for path in crate::support::tree::walk(&sandbox.path(".")).into_iter().chain([sandbox.path("dst")]) {
             chown(&path, Some(65534), Some(65534)).unwrap();
         }
-        for path in ["src/both", "dst/both", "dst/gone/d", "dst/gone"] {
+        for path in ["src/both", "dst/both", "dst/gone/d", "dst/gone", "dst/left"] {
             read_only(&sandbox.path(path), 0o555);
         }
         let ran = under(&sandbox, &NOBODY, &[&["sync", "--delete", "--yes", "src/", "dst"], flags].concat());
         assert_eq!(ran.code, 0, "{flags:?}: {}{}", ran.stdout, ran.stderr);
         let kept = |path: &String| !path.starts_with("kept/");
         let names: Vec<_> = left(&sandbox.path("dst")).into_iter().filter(kept).collect();
-        assert_eq!(names, ["both/h", "both/new"], "{flags:?}");
+        assert_eq!(names, ["both/h", "both/new", "left/.x.carrack-01234567.part"], "{flags:?}");
         assert!(!sandbox.path("dst/gone").exists());
-        assert_eq!(fs::metadata(sandbox.path("dst/both")).unwrap().permissions().mode() & 0o777, 0o555);
+        for path in ["dst/both", "dst/left"] {
+            let mode = fs::metadata(sandbox.path(path)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o555, "{path} {flags:?}");
+        }
     }
 }
 
