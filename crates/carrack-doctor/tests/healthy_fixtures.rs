@@ -120,3 +120,69 @@ fn virtual_disks_turn_not_and_a_partition_reads_ahead_as_its_disk_does() {
     let found = disks(&[("sda1", None), ("sda", Some(["[mq-deadline] none", "1", "4096"]))]);
     assert_eq!(one(&found, near, "storage.read-ahead").severity, Severity::Ok);
 }
+
+#[test]
+fn file_system_of_another_host_that_was_measured_to_be_fast_is_as_it_should_be() {
+    let of = |kind: &str, read: &str, write: &str| {
+        let mount = format!("30 22 0:47 / /data rw,noatime shared:9 - {kind} files.lab:/data rw,hard");
+        let texts = [
+            ("directory/mount", mount.as_str()),
+            ("sys/class/net/eth0/speed", "1000"),
+            ("measured/storage/read", read),
+            ("measured/storage/write", write),
+        ];
+        let found = diagnose(&Situation::of(with(host("vm"), &texts)));
+        one(&found, HostSide::Near, "storage.kind").severity
+    };
+    for kind in ["nfs4", "fuse.sshfs"] {
+        assert_eq!(of(kind, "125000000", "125000000"), Severity::Ok, "{kind}");
+        assert_eq!(of(kind, "125000000", "90000000"), Severity::Warning, "{kind}");
+        assert_eq!(of(kind, "90000000", "125000000"), Severity::Warning, "{kind}");
+    }
+    // However fast it is, what lies there is gone at the next boot.
+    assert_eq!(of("tmpfs", "9000000000", "9000000000"), Severity::Warning);
+}
+
+#[test]
+fn slot_that_carries_more_than_the_card_s_link_is_as_it_should_be() {
+    let of = |now: [&str; 2], most: [&str; 2], speed: &str| {
+        let place = |file: &str| format!("sys/class/net/eth0/device/{file}");
+        let texts = [
+            (place("current_link_speed"), now[0]),
+            (place("current_link_width"), now[1]),
+            (place("max_link_speed"), most[0]),
+            (place("max_link_width"), most[1]),
+            ("sys/class/net/eth0/speed".to_owned(), speed),
+        ];
+        let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+        let found = diagnose(&Situation::of(with(host("vm"), &texts)));
+        let slot = one(&found, HostSide::Near, "interface.slot");
+        (slot.severity, slot.value.clone())
+    };
+    let (third, fourth) = ("8.0 GT/s PCIe", "16.0 GT/s PCIe");
+    // A card of the fourth generation in a slot of the third: 126 Gb/s.
+    let (severity, value) = of([third, "16"], [fourth, "16"], "100000");
+    assert_eq!(severity, Severity::Ok);
+    assert_eq!(value, "8.0 GT/s PCIe, 16 lanes; the card could 16.0 GT/s PCIe, 16 lanes, and needs less");
+    assert_eq!(of([third, "8"], [fourth, "8"], "40000").0, Severity::Ok);
+    assert_eq!(of([third, "8"], [third, "16"], "100000").0, Severity::Warning);
+    // 7.9 Gb/s.
+    assert_eq!(of([third, "1"], [third, "8"], "10000").0, Severity::Warning);
+    assert_eq!(of([third, "1"], [third, "8"], "1000").0, Severity::Ok);
+    // What the link carries is not known.
+    assert_eq!(of([third, "8"], [third, "16"], "-1").0, Severity::Warning);
+}
+
+#[test]
+fn processors_that_save_power_matter_to_a_fast_card_alone() {
+    let of = |speed: &str| {
+        let texts = [("processor/governors", "performance 2\nschedutil 6"), ("sys/class/net/eth0/speed", speed)];
+        let found = diagnose(&Situation::of(with(host("vm"), &texts)));
+        let governor = one(&found, HostSide::Near, "processor.governor");
+        (governor.severity, governor.value.clone())
+    };
+    assert_eq!(of("1000"), (Severity::Ok, "schedutil on 6, which is enough for the card".to_owned()));
+    assert_eq!(of("10000"), (Severity::Warning, "schedutil on 6".to_owned()));
+    // A card that tells no speed may be a fast one.
+    assert_eq!(of("-1").0, Severity::Warning);
+}

@@ -51,7 +51,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.slot",
-        threshold: Threshold::plain("the slot runs as fast and as wide as the card can"),
+        threshold: Threshold::of(
+            "the slot runs as fast and as wide as the card can, or carries {} what the card's link does",
+            &[Limit::Times(SLOT)],
+        ),
         reason: "a 100 Gb/s card needs 16 lanes of PCIe 3",
         source: "kernel, ABI/sysfs-bus-pci",
         class: Kernel,
@@ -165,6 +168,8 @@ pub(super) const RULES: &[Rule] = &[
 /// Bytes of a large packet, and the smallest that counts as one: tunnels and clouds take some.
 const MTU: u64 = 9000;
 const MTU_LEAST: u64 = 8000;
+/// What a slot should carry of the link's rate: packets of PCIe have 128 bytes of data at least, and 24 of their own.
+const SLOT: f64 = 1.25;
 /// Packets that wait for the card.
 const QUEUE: u64 = 10_000;
 /// Of so many packets one may be lost in this host: fewer cost nothing.
@@ -263,6 +268,12 @@ fn slot(view: &View<'_>) -> Known<Vec<Told>> {
     let now = format!("{speed}, {width} lanes");
     if (speed, width) == (most_speed, most_width) {
         return Ok(vec![Told::ok(now).about(carrier.name)]);
+    }
+    // A new card in an older slot, and a slow one in any, have more than they need.
+    let needs = carrier.speed().map(|speed| speed as f64 * SLOT);
+    if lane_bits(speed, width).zip(needs.ok()).is_some_and(|(carries, needs)| carries >= needs) {
+        let most = format!("the card could {most_speed}, {most_width} lanes, and needs less");
+        return Ok(vec![Told::ok(format!("{now}; {most}")).about(carrier.name)]);
     }
     let told = Told::warning(now).about(carrier.name).should_be(format!("{most_speed}, {most_width} lanes"));
     let told = match (lane_bits(speed, width), lane_bits(most_speed, most_width)) {

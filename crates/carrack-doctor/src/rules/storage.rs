@@ -184,6 +184,10 @@ fn kind(view: &View<'_>) -> Known<Vec<Told>> {
         kind if kind.starts_with("fuse") => "each call passes through a program",
         _ => return Ok(vec![Told::ok(told).about(mount.point)]),
     };
+    let is_fast = ["read", "write"].into_iter().all(|direction| keeps_up(view, direction) == Ok(true));
+    if is_fast && !matches!(mount.kind, "tmpfs" | "ramfs") {
+        return Ok(vec![Told::ok(format!("{told}, measured to be as fast as the network")).about(mount.point)]);
+    }
     let told = Told::warning(told).about(mount.point).costs(cost);
     Ok(vec![told.advice("copy to the host that has the disks, or measure with: carrack bench disk")])
 }
@@ -319,6 +323,11 @@ fn numa(view: &View<'_>) -> Known<Vec<Told>> {
     Ok(all)
 }
 
+/// Whether the storage was measured to be no slower than the network.
+fn keeps_up(view: &View<'_>, direction: &str) -> Known<bool> {
+    Ok(view.facts.storage_rate(direction)? >= tcp::wanted_rate(view)?)
+}
+
 fn rate(view: &View<'_>, direction: &str) -> Known<Vec<Told>> {
     if !is_asked(view) {
         return Ok(Vec::new());
@@ -328,7 +337,7 @@ fn rate(view: &View<'_>, direction: &str) -> Known<Vec<Told>> {
     let wanted = tcp::wanted_rate(view)?;
     let value =
         format!("{} at a time through one file; the network carries {}", units::rate(measured), units::rate(wanted));
-    if measured >= wanted {
+    if keeps_up(view, direction)? {
         return Ok(vec![Told::ok(value).about(directory)]);
     }
     let cost =
