@@ -24,6 +24,8 @@ pub struct HealthyHost {
     pub fixture: &'static str,
     /// Texts in the place of those of the fixture, or beside them; later ones replace earlier ones.
     pub texts: &'static [&'static [NamedText]],
+    /// Rules that know it to be right: what this host is about, and its fixture alone would not show.
+    pub known: &'static [&'static str],
     /// The round trip that it is set up for, in microseconds.
     pub round_trip_us: u64,
 }

@@ -36,11 +36,23 @@ pub const LAPTOP: HealthyHost = HealthyHost {
             ("processor/governors", "performance 8"),
         ],
     ],
+    known: &["host.commands", "processor.aes", "memory.swap"],
     round_trip_us: 25_000,
 };
 
-pub const MACHINE: HealthyHost =
-    HealthyHost { name: "a virtual machine with virtio", fixture: "vm", texts: &[KEPT], round_trip_us: LOCAL_US };
+pub const MACHINE: HealthyHost = HealthyHost {
+    name: "a virtual machine with virtio",
+    fixture: "vm",
+    texts: &[
+        KEPT,
+        &[
+            ("sys/class/block/vda/queue/read_ahead_kb", "128\n"),
+            ("sys/class/block/vda/queue/scheduler", "[none] mq-deadline kyber bfq\n"),
+        ],
+    ],
+    known: &["clock.synchronised", "session.memory", "storage.scheduler"],
+    round_trip_us: LOCAL_US,
+};
 
 pub const CONTAINER: HealthyHost = HealthyHost {
     name: "a container with control groups of version 2",
@@ -58,6 +70,7 @@ pub const CONTAINER: HealthyHost = HealthyHost {
             ("kernel-log-ages.absent", ""),
         ],
     ],
+    known: &["session.memory", "session.processes", "session.processor-quota"],
     round_trip_us: LOCAL_US,
 };
 
@@ -120,6 +133,7 @@ pub const DTN_10G: HealthyHost = HealthyHost {
     name: "a transfer node of 10 Gb/s, tuned as ESnet says",
     fixture: "vm",
     texts: &[KEPT, CARD, DTN],
+    known: &["interface.interrupts", "interface.qdisc", "interface.rings", "sshd.startups", "tcp.connection-table"],
     round_trip_us: 40_000,
 };
 
@@ -141,6 +155,7 @@ pub const DTN_40G: HealthyHost = HealthyHost {
             ("sys/class/net/eth0/speed", "40000\n"),
         ],
     ],
+    known: &["interface.slot", "session.unit", "tcp.receive-buffer", "tcp.asked-buffers"],
     round_trip_us: 20_000,
 };
 
@@ -171,6 +186,7 @@ pub const DTN_100G: HealthyHost = HealthyHost {
             ("sys/class/net/ens6f0/tx_queue_len", "10000\n"),
         ],
     ],
+    known: &["host.iommu", "interface.slot", "tcp.optmem", "tcp.receive-buffer", "tcp.send-buffer"],
     round_trip_us: 50_000,
 };
 
@@ -191,6 +207,7 @@ pub const BOND: HealthyHost = HealthyHost {
             ("sys/class/net/eth1/carrier", "1\n"),
         ],
     ],
+    known: &["interface.bond", "tcp.receive-buffer"],
     round_trip_us: 10_000,
 };
 
@@ -208,6 +225,7 @@ pub const VLAN: HealthyHost = HealthyHost {
             ("sys/class/net/eth7/device/current_link_width", "8\n"),
         ],
     ],
+    known: &["interface.bond", "interface.duplex", "interface.errors", "interface.slot", "interface.stacked"],
     round_trip_us: 20_000,
 };
 
@@ -230,6 +248,7 @@ pub const ZFS: HealthyHost = HealthyHost {
         ("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t268435456\n"),
         ("proc/sys/net/ipv4/tcp_wmem", "4096\t65536\t268435456\n"),
     ]],
+    known: &["zfs.ashift", "zfs.atime", "zfs.cache", "zfs.checksum", "zfs.dedup", "zfs.pool", "zfs.record", "zfs.sync"],
     round_trip_us: 20_000,
 };
 
@@ -244,6 +263,7 @@ pub const LUSTRE: HealthyHost = HealthyHost {
             "stripe_count:  4 stripe_size:   1048576 pattern:       raid0 stripe_offset: -1\n",
         )],
     ],
+    known: &["interface.bond", "lustre.stripes"],
     round_trip_us: 20_000,
 };
 
@@ -270,6 +290,7 @@ pub const RAID: HealthyHost = HealthyHost {
             ("sys/class/block/sdd/queue/scheduler", "none mq-deadline kyber [bfq]\n"),
         ],
     ],
+    known: &["raid.state", "storage.read-ahead", "storage.scheduler"],
     round_trip_us: LOCAL_US,
 };
 
@@ -295,6 +316,7 @@ pub const NFS: HealthyHost = HealthyHost {
             ("proc/sys/vm/dirty_bytes", "805306368\n"),
         ],
     ],
+    known: &["memory.dirty", "storage.kind", "storage.read-rate", "storage.soft-mount", "storage.write-rate"],
     round_trip_us: LOCAL_US,
 };
 
@@ -315,6 +337,7 @@ pub const XFS: HealthyHost = HealthyHost {
             ("sys/class/block/nvme0n1p1/queue/read_ahead_kb.absent", ""),
         ],
     ],
+    known: &["storage.barriers", "storage.inodes", "storage.scheduler"],
     round_trip_us: LOCAL_US,
 };
 
@@ -340,6 +363,7 @@ pub const DISK: HealthyHost = HealthyHost {
             ("sys/class/block/sda1/queue/read_ahead_kb.absent", ""),
         ],
     ],
+    known: &["processor.governor", "storage.read-ahead", "storage.scheduler", "storage.write-rate"],
     round_trip_us: LOCAL_US,
 };
 
@@ -361,6 +385,7 @@ pub const BTRFS: HealthyHost = HealthyHost {
             ("sys/class/block/sdb/queue/scheduler", "none [mq-deadline] kyber bfq\n"),
         ],
     ],
+    known: &["storage.inodes", "storage.kind", "storage.scheduler"],
     round_trip_us: LOCAL_US,
 };
 
@@ -376,6 +401,7 @@ pub const IPV6: HealthyHost = HealthyHost {
             ("route/2001:db8:9::7", "2001:db8:9::7 dev eth0 via fe80::1 src 2001:db8:7::2\n"),
         ],
     ],
+    known: &["interface.mtu", "path.route", "tcp.receive-buffer"],
     round_trip_us: 40_000,
 };
 
@@ -398,6 +424,7 @@ pub const TUNED: HealthyHost = HealthyHost {
             ("tuned/2/network-throughput", "[sysctl]\nnet.ipv4.tcp_mtu_probing=1\n"),
         ],
     ],
+    known: &["settings.next-boot", "settings.tuned"],
     round_trip_us: 40_000,
 };
 
@@ -433,6 +460,14 @@ pub const YEAR: HealthyHost = HealthyHost {
             ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n"),
         ],
     ],
+    known: &[
+        "hardware.log",
+        "hardware.memory",
+        "interface.errors",
+        "interface.pause",
+        "memory.huge-pages",
+        "tcp.listen-queue",
+    ],
     round_trip_us: 40_000,
 };
 
@@ -455,6 +490,7 @@ pub const ARM: HealthyHost = HealthyHost {
             ("sys/class/net/eth0/speed", "25000\n"),
         ],
     ],
+    known: &["processor.aes", "tcp.memory"],
     round_trip_us: 20_000,
 };
 
@@ -479,5 +515,6 @@ pub const NUMA: HealthyHost = HealthyHost {
             ("sys/class/net/eth0/tx_queue_len", "10000\n"),
         ],
     ],
+    known: &["interface.interrupts", "interface.numa", "storage.numa"],
     round_trip_us: LOCAL_US,
 };
