@@ -3,21 +3,25 @@
 pScheduler runs each method as a program: JSON comes on standard input, an answer in JSON goes to standard output, and a
 method that cannot answer writes why to standard error and ends with 1.
 """
+import datetime
 import json
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
+import time
 
-TEST = "disk-to-disk"
-# The version of the test's specification and result.
-SCHEMA = 1
-# What pScheduler's own disk-to-disk tools take where a task names no limit.
-TIMEOUT = "PT10S"
-# For starting, and for removing the copy.
+# For starting, and for removing a copy.
 OVERHEAD_SECONDS = 5
+# What carrack may take to end in good order.
+ENDS_SECONDS = 2
 # Where the program is if it is not on the PATH of pScheduler's processes.
 USUAL = ("/usr/local/bin/carrack", "/usr/bin/carrack")
+# Nobody can be asked for a password.
+RSH = "ssh -o BatchMode=yes"
+SAID_MOST = 4000
 
 DURATION = re.compile(r"P(?:([\d.]+)W)?(?:([\d.]+)D)?(?:T(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.]+)S)?)?")
 SECONDS = (7 * 86400, 86400, 3600, 60, 1)
@@ -48,8 +52,9 @@ def program():
 
 
 def seconds(duration):
-    """Seconds of an ISO 8601 duration; ValueError if it is none. Months and years are inexact, and pScheduler has none."""
-    found = isinstance(duration, str) and len(duration) > 1 and not duration.endswith("T") and DURATION.fullmatch(duration)
+    """Seconds of an ISO 8601 duration; ValueError if it is none. pScheduler has neither months nor years."""
+    is_text = isinstance(duration, str) and len(duration) > 1 and not duration.endswith("T")
+    found = is_text and DURATION.fullmatch(duration)
     if not found:
         raise ValueError(f"{duration!r} is no ISO 8601 duration")
     return sum(float(number) * unit for number, unit in zip(found.groups(), SECONDS) if number)
@@ -60,42 +65,51 @@ def duration(total):
     return f"PT{total:.6f}".rstrip("0").rstrip(".") + "S"
 
 
-def location(text):
-    """A source or destination as carrack names it; ValueError if carrack has no such kind."""
-    if not isinstance(text, str) or not text or text.startswith("-"):
-        raise ValueError(f"{text!r} is no source or destination")
-    if text.startswith("file://"):
-        path = text[len("file://"):]
-        if not path.startswith("/"):
-            raise ValueError(f"{text}: a file of this host is file:///PATH")
-        return path
-    scheme = text.partition("://")[0] if "://" in text else "carrack"
-    if scheme != "carrack":
-        raise ValueError(f"{text}: carrack speaks no {scheme}; name a node (carrack://HOST/PATH), HOST:PATH or a file")
-    return text
+def sleep_until(start):
+    """Waits for a time as pScheduler writes it; one that has passed is now."""
+    then = datetime.datetime.fromisoformat(start[:-1] + "+00:00" if start.endswith("Z") else start)
+    if then.tzinfo is None:
+        then = then.astimezone()
+    time.sleep(max(0, then.timestamp() - time.time()))
 
 
-def spec_of(task):
-    """Source, destination and limits of a task; ValueError says what this tool cannot do."""
-    if task.get("type") != TEST:
-        raise ValueError("Unsupported test type" if "type" in task else "Missing test type")
-    spec = task.get("spec")
-    if not isinstance(spec, dict):
-        raise ValueError("Missing test specification")
-    schema = spec.get("schema", 1)
-    if not isinstance(schema, int) or schema > SCHEMA:
-        raise ValueError(f"Schema {schema!r} is not supported (highest is {SCHEMA})")
-    missing = [name for name in ("source", "dest") if name not in spec]
-    if missing:
-        raise ValueError(f"Missing {' and '.join(missing)}")
-    parallel = spec.get("parallel", 1)
-    if not isinstance(parallel, int) or parallel < 1:
-        raise ValueError(f"parallel {parallel!r} is no number of streams")
-    return {
-        "source": location(spec["source"]),
-        "dest": location(spec["dest"]),
-        # 1 is what the command line of the test fills in, and refuses as a choice: carrack then finds the number itself.
-        "streams": parallel if parallel > 1 else None,
-        "timeout": seconds(spec.get("timeout", TIMEOUT)),
-        "cleanup": spec.get("cleanup", True) is not False,
-    }
+def started(words):
+    """A running command of carrack, which ends with this process."""
+    process = subprocess.Popen(
+        [program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def stop(number, _):
+        process.terminate()
+        process.wait()
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    return process
+
+
+def ended(process, wait=None):
+    """Ends a command early, and gives the rest of its output and its messages, or what `wait` gives."""
+    wait = wait or process.communicate
+    process.terminate()
+    try:
+        return wait(timeout=ENDS_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return wait()
+
+
+def carrack(words, limit=None):
+    """Exit code, output and messages of a command; -1 after the limit."""
+    process = started(words)
+    try:
+        out, said = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        return (-1, *ended(process))
+    return process.returncode, out, said
+
+
+def why_failed(code, limit, said):
+    """One text about a command that has failed."""
+    error = f"stopped after {limit:g} s" if code == -1 else f"carrack ended with {code}"
+    return f"{error}: {said.strip()[-SAID_MOST:]}" if said.strip() else error

@@ -1,11 +1,14 @@
 //! `contrib/pscheduler`: its methods answer as pScheduler's own dictionary wants it, and `run` copies by the program.
 
+mod network;
+
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
+use carrack_faults::netns;
 use serde_json::{Value, json};
 
 use crate::support::json_schema::Schema;
@@ -97,18 +100,26 @@ fn directory() -> PathBuf {
 
 /// A method with the program on its PATH, in the sandbox's directory.
 fn method(sandbox: &Sandbox, name: &str, input: &str) -> Ran {
-    let bin = sandbox.path("bin");
-    if !bin.exists() {
-        std::fs::create_dir(&bin).unwrap();
-        symlink(program(), bin.join("carrack")).unwrap();
-    }
-    call(sandbox, &format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()), name, input)
+    method_on(&[], sandbox, name, input)
 }
 
-fn call(sandbox: &Sandbox, path: &str, name: &str, input: &str) -> Ran {
+/// The same on another host, started by what runs a command there.
+fn method_on(prefix: &[String], sandbox: &Sandbox, name: &str, input: &str) -> Ran {
+    let bin = sandbox.path("bin");
+    if !bin.join("carrack").exists() {
+        std::fs::create_dir_all(&bin).unwrap();
+        symlink(program(), bin.join("carrack")).unwrap();
+    }
+    call(prefix, sandbox, &format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()), name, input)
+}
+
+fn call(prefix: &[String], sandbox: &Sandbox, path: &str, name: &str, input: &str) -> Ran {
     let mut command = Command::new(directory().join(name));
     command.current_dir(sandbox.path("")).env_clear().env("PATH", path).env("HOME", sandbox.path("home"));
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("LC_ALL", "C.UTF-8");
+    if !prefix.is_empty() {
+        command = netns::after(prefix, &command);
+    }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // A method that reads no input has closed it.
@@ -158,7 +169,10 @@ fn patient() -> Value {
 fn pscheduler_tool_describes_itself_as_published() {
     let sandbox = Sandbox::new();
     let described = answer(&sandbox, "enumerate", &json!(null), "tool");
-    assert_eq!((&described["name"], &described["tests"]), (&json!("carrack"), &json!(["disk-to-disk"])));
+    let tests = json!(["disk-to-disk", "throughput", "trace"]);
+    assert_eq!((&described["name"], &described["tests"]), (&json!("carrack"), &tests));
+    // pScheduler's own tools reach hosts without carrack, and the last of them has -100.
+    assert_eq!(described["preference"], -100);
     // Every file that pScheduler looks for is there, and the one that installs them names all.
     let makefile = std::fs::read_to_string(directory().join("Makefile")).unwrap();
     for name in ["can-run", "duration", "enumerate", "merged-results", "participant-data", "run"] {
@@ -167,7 +181,10 @@ fn pscheduler_tool_describes_itself_as_published() {
     let installed = sandbox.path("installed");
     let mut make = Command::new("make");
     tool(make.arg("-C").arg(directory()).arg("install").arg(format!("DESTDIR={}", installed.display())));
-    assert!(installed.join("run").exists() && installed.join("carrack_tool.py").exists());
+    // What is installed has all that it imports.
+    let enumerate = tool(Command::new(installed.join("enumerate")).env("PYTHONDONTWRITEBYTECODE", "1"));
+    assert_eq!(serde_json::from_str::<Value>(&enumerate).unwrap(), described);
+    assert!(installed.join("run").exists());
     assert_eq!(method(&sandbox, "participant-data", "{}").stdout, "{}\n");
 }
 
@@ -190,7 +207,7 @@ fn pscheduler_tool_says_what_it_can_run_and_for_how_long() {
         (task("file://h/x", "/y", &json!({})), "file:///PATH"),
         (task("/x", "/y", &json!({ "schema": 2 })), "Schema 2 is not supported"),
         (task("/x", "/y", &json!({ "timeout": "10 s" })), "no ISO 8601 duration"),
-        (json!({ "type": "throughput", "spec": {} }), "Unsupported test type"),
+        (json!({ "type": "latency", "spec": {} }), "Unsupported test type"),
         (json!({ "spec": {} }), "Missing test type"),
         (json!({ "type": "disk-to-disk" }), "Missing test specification"),
         (json!({ "type": "disk-to-disk", "spec": { "source": "/x" } }), "Missing dest"),
@@ -209,7 +226,7 @@ fn pscheduler_tool_says_what_it_can_run_and_for_how_long() {
     // A host that has no carrack, where none is in the usual places either.
     if !["/usr/bin/carrack", "/usr/local/bin/carrack"].iter().any(|path| Path::new(path).exists()) {
         let path = std::env::var("PATH").unwrap();
-        let ran = call(&sandbox, &path, "can-run", &task("/x", "/y", &json!({})).to_string());
+        let ran = call(&[], &sandbox, &path, "can-run", &task("/x", "/y", &json!({})).to_string());
         assert!(ran.stdout.contains("carrack is not installed on this host"), "{}", ran.stdout);
     }
 }
