@@ -12,7 +12,7 @@ use crate::source::Source;
 /// Where the table is.
 pub const TABLE: &str = "docs/internals/faults.md";
 /// Other documents with tables whose last column names tests, or scripts of `bench/`.
-pub const SHOWN_ELSEWHERE: &[&str] = &["docs/comparison.md", "docs/operations.md"];
+pub const SHOWN_ELSEWHERE: &[&str] = &["docs/comparison.md", "docs/operations.md", "docs/internals/testing.md"];
 /// What a row says whose last column names no test.
 const NOT_SHOWN: &str = "not shown yet";
 /// The heading of that column.

@@ -262,6 +262,9 @@ impl Carrier {
             if self.knobs.strips_options() {
                 packet::strip_options(&mut place[..len]);
             }
+            if let Some(most) = self.knobs.segment_most() {
+                packet::lower_segment(&mut place[..len], most);
+            }
             if has_room {
                 let now = self.now();
                 self.line.accept(&self.knobs, len, now, &mut self.spare);

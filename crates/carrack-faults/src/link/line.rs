@@ -41,6 +41,7 @@ pub struct Knobs {
     /// An outage that has not begun.
     outage_ns: AtomicU64,
     strips_options: AtomicBool,
+    segment_most: AtomicU64,
 }
 
 impl Knobs {
@@ -105,6 +106,16 @@ impl Knobs {
     /// See [`Knobs::strip_options`].
     pub(super) fn strips_options(&self) -> bool {
         self.strips_options.load(Ordering::Relaxed)
+    }
+
+    /// Lowers the largest segment that the first packet of each connection announces, as some tunnels do.
+    pub fn lower_segment(&self, most: Option<u16>) {
+        self.segment_most.store(most.unwrap_or(0).into(), Ordering::Relaxed);
+    }
+
+    /// See [`Knobs::lower_segment`].
+    pub(super) fn segment_most(&self) -> Option<u16> {
+        u16::try_from(self.segment_most.load(Ordering::Relaxed)).ok().filter(|most| *most > 0)
     }
 
     /// The moment until which everything is lost, if an outage begins.

@@ -142,8 +142,27 @@ impl Shape {
 /// Puts gaps in the place of window scaling, selective acknowledgements and timestamps in the first packet of a
 /// connection of TCP. Its checksum is not computed yet; one that is stays as it was.
 pub fn strip_options(packet: &mut [u8]) {
+    alter_options(packet, |option| {
+        if matches!(option[0], 3 | 4 | 8) {
+            option.fill(GAP);
+        }
+    });
+}
+
+/// Lowers the largest segment that the first packet of a connection of TCP announces.
+pub fn lower_segment(packet: &mut [u8], most: u16) {
+    alter_options(packet, |option| {
+        if let [2, 4, high, low] = option {
+            [*high, *low] = u16::from_be_bytes([*high, *low]).min(most).to_be_bytes();
+        }
+    });
+}
+
+const GAP: u8 = 1;
+
+/// Hands each option of the first packet of a connection to `alter`, with its kind and length.
+fn alter_options(packet: &mut [u8], alter: impl Fn(&mut [u8])) {
     const SYN: u8 = 0x02;
-    const GAP: u8 = 1;
     let Some(shape) = Shape::of(packet).filter(|shape| shape.protocol == TCP && shape.unchecked) else { return };
     let tcp = &mut packet[HEADER_BYTES + shape.transport..HEADER_BYTES + shape.headers];
     if tcp[13] & SYN == 0 {
@@ -157,9 +176,7 @@ pub fn strip_options(packet: &mut [u8]) {
         }
         let length = usize::from(tcp.get(at + 1).copied().unwrap_or(0));
         let Some(option) = tcp.get_mut(at..at + length).filter(|option| option.len() >= 2) else { return };
-        if matches!(option[0], 3 | 4 | 8) {
-            option.fill(GAP);
-        }
+        alter(option);
         at += length;
     }
 }
@@ -226,6 +243,10 @@ pub mod tests {
             packet[begin + 13] = 2;
             strip_options(&mut packet);
             assert_eq!(packet[begin + 20..], [[2, 4, 5, 180].to_vec(), vec![1; 16]].concat());
+            lower_segment(&mut packet, 536);
+            assert_eq!(packet[begin + 20..begin + 24], [2, 4, 2, 24]);
+            lower_segment(&mut packet, 9000);
+            assert_eq!(packet[begin + 20..begin + 24], [2, 4, 2, 24], "it is never raised");
         }
     }
 

@@ -5,13 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use carrack_core::evidence::EvidenceText;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::report::Event;
 use carrack_core::request::{EndOptions, Reach};
 use carrack_doctor::{Severity, Wish};
-use carrack_sys::facts::{FactText, write_tree};
 use clap::Command;
 use serde_json::json;
 
@@ -22,7 +20,7 @@ use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::size::parse_rate;
 use crate::doctor::change::{self, FixOptions};
-use crate::doctor::{Diagnosis, DoctorRequest, examine, fix, objects, page, terminal};
+use crate::doctor::{Diagnosis, DoctorRequest, examine, fix, objects, page, recorded, terminal};
 use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
@@ -74,6 +72,8 @@ const RECORD: Value<Vec<u8>> = Value::path(
     "DIR",
     "Also write what the hosts said to DIR, a file for each text, for somebody else to look at",
 );
+const READ: Value<Vec<u8>> =
+    Value::path("read", "DIR", "In place of hosts, examine what --record has written to DIR, here or elsewhere");
 
 const NOTES: &str = "\
 HOST is host: or host:DIRECTORY for ssh, carrack://host for a node, or a directory of this host. Without HOST
@@ -89,13 +89,14 @@ The exit code is 0 if there is nothing to mend, 1 for warnings, and 3 for failur
 
 /// What clap knows of it.
 pub fn command() -> Command {
+    let of_hosts = [HOST.name, HOST2.name, FIX.name, DIFF.name, UNDO.name, NO_MEASURE.name, MEASURE_HOST.name];
     Command::new("doctor")
         .about("Find what is wrong with a host, or with two and the path between them, and what mends it")
         .after_help(NOTES)
         .arg(HOST.arg().help("Host to examine together with this one, or a directory of this host"))
         .arg(HOST2.arg().help("Another host: then HOST and this one are examined"))
         .args([RATE.arg(), STREAMS.arg(), RTT.arg(), NO_MEASURE.arg(), MEASURE_HOST.arg(), ALL.arg()])
-        .args([HTML.arg(), RECORD.arg()])
+        .args([HTML.arg(), RECORD.arg(), READ.arg().conflicts_with_all(of_hosts)])
         .args([FIX.arg(), LABEL.arg(), WITH_QDISC.arg(), DIFF.arg(), UNDO.arg()].map(|arg| arg.help_heading("Mending")))
         .args(reach::args())
         .args(
@@ -164,10 +165,15 @@ fn diagnose(flags: &Flags) -> Result<u8, CommandError> {
         }
     };
     let context = context();
-    let situation = examine(&request, &context, &observer)?;
+    let path = |bytes: &[u8]| Path::new(OsStr::from_bytes(bytes)).to_owned();
+    let situation = match flags.get(&READ)? {
+        None => examine(&request, &context, &observer)?,
+        Some(from) => recorded::read(&path(&from), request.wish)
+            .map_err(|error| CommandError::file("cannot read what was recorded in", &from, &error))?,
+    };
     let diagnosis = Diagnosis::of(&situation);
-    if let Some(directory) = flags.get(&RECORD)? {
-        record(&diagnosis, &directory)?;
+    if let Some(to) = flags.get(&RECORD)? {
+        recorded::write(&situation, &path(&to)).map_err(|error| CommandError::file("cannot write", &to, &error))?;
     }
     if let Some(out) = &html {
         super::report::write(out, &page::page(&diagnosis, &format::rfc3339(SystemTime::now())))?;
@@ -199,26 +205,6 @@ fn summary(diagnosis: &Diagnosis) -> serde_json::Value {
     let (exit_code, warnings) = (diagnosis.exit_code(), diagnosis.count(Severity::Warning));
     let fields = json!({ "verb": "doctor", "exit_code": exit_code, "done": ok, "failed": failed + warnings });
     with_type::object("summary", SystemTime::now(), fields)
-}
-
-/// Writes the evidence of each host to a directory of its own.
-fn record(diagnosis: &Diagnosis, directory: &[u8]) -> Result<(), CommandError> {
-    for (name, evidence) in &diagnosis.evidence {
-        let texts: Vec<(String, FactText)> =
-            evidence.iter().map(|(name, text)| (name.to_owned(), fact(text))).collect();
-        let below = Path::new(OsStr::from_bytes(directory)).join(name);
-        write_tree(&below, &texts).map_err(|error| CommandError::file("cannot write", directory, &error))?;
-    }
-    Ok(())
-}
-
-fn fact(text: &EvidenceText) -> FactText {
-    match text {
-        EvidenceText::Found(text) => FactText::Found(text.clone()),
-        EvidenceText::Absent => FactText::Absent,
-        EvidenceText::Denied => FactText::Denied,
-        EvidenceText::Failed(why) => FactText::Failed(why.clone()),
-    }
 }
 
 fn parse_label(text: &str) -> Result<String, String> {

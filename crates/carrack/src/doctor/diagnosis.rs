@@ -1,9 +1,8 @@
 //! What is to be examined, and what was found.
 
-use carrack_core::evidence::Evidence;
 use carrack_core::location::Location;
 use carrack_core::request::EndOptions;
-use carrack_doctor::{Finding, Host, HostSide, Severity, Situation, Wish, diagnose};
+use carrack_doctor::{Finding, Severity, Situation, Wish, diagnose};
 
 use crate::exit;
 
@@ -27,17 +26,13 @@ pub struct Diagnosis {
     pub hosts: [Option<String>; 2],
     /// The findings, worst first.
     pub findings: Vec<Finding>,
-    /// What the hosts have said, by their sides: `near`, `far`.
-    pub evidence: Vec<(&'static str, Evidence)>,
 }
 
 impl Diagnosis {
     /// What the rules find.
     pub fn of(situation: &Situation) -> Self {
         let hosts = [Some(&situation.near), situation.far.as_ref()].map(|host| host.map(|host| host.name.clone()));
-        let said = |(side, host): (HostSide, &Host)| Some((side.name(), host.evidence.clone().ok()?));
-        let evidence = situation.sides().filter_map(said).collect();
-        Self { hosts, findings: diagnose(situation), evidence }
+        Self { hosts, findings: diagnose(situation) }
     }
 
     /// How many findings are of this severity.

@@ -11,6 +11,7 @@ mod measured;
 pub mod objects;
 pub mod page;
 mod path;
+pub mod recorded;
 pub mod terminal;
 
 pub use diagnosis::{Diagnosis, DoctorRequest};

@@ -68,11 +68,7 @@ mod tests {
                 ..plain
             },
         ];
-        let diagnosis = Diagnosis {
-            hosts: [Some("this host".into()), Some("far".into())],
-            findings: Vec::new(),
-            evidence: Vec::new(),
-        };
+        let diagnosis = Diagnosis { hosts: [Some("this host".into()), Some("far".into())], findings: Vec::new() };
         let mut text = String::new();
         for one in &told {
             let line = object("finding", UNIX_EPOCH + Duration::from_secs(1_700_000_000), finding(one, &diagnosis));

@@ -86,8 +86,7 @@ mod tests {
             class: EvidenceClass::Kernel,
         };
         let findings = vec![finding(Severity::Failure, "<script>"), finding(Severity::Ok, "on\u{1b}[2J")];
-        let diagnosis =
-            Diagnosis { hosts: [Some("this host".into()), Some("<far>".into())], findings, evidence: Vec::new() };
+        let diagnosis = Diagnosis { hosts: [Some("this host".into()), Some("<far>".into())], findings };
         let page = page(&diagnosis, "2026-11-23");
         for text in ["Failures", "As it should be", "&lt;script&gt;", "<bdi>&lt;far&gt;</bdi>", "&#39;&lt;b&gt;&#39;"] {
             assert!(page.contains(text), "{text}: {page}");

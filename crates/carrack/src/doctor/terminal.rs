@@ -137,8 +137,7 @@ mod tests {
         unknown.value = "eth0 tells no speed\u{1b}[2J".into();
         let twin = Finding { rule: "tcp.send-buffer", ..unknown.clone() };
         let findings = vec![finding(Severity::Failure), unknown, twin, finding(Severity::Ok)];
-        let diagnosis =
-            Diagnosis { hosts: [Some("this host".into()), Some("node:7420".into())], findings, evidence: Vec::new() };
+        let diagnosis = Diagnosis { hosts: [Some("this host".into()), Some("node:7420".into())], findings };
         let told = lines(&diagnosis, false);
         assert_eq!(told[0], "failure node:7420: tcp.receive-buffer");
         assert!(told.iter().all(|line| line.chars().count() <= COLUMNS && !line.contains('\u{1b}')), "{told:#?}");
@@ -147,7 +146,7 @@ mod tests {
         assert_eq!(grouped.count(), 1, "{told:#?}");
         assert_eq!(told.last().unwrap(), "1 failure, 0 warnings, 2 not checked, 1 passed");
         assert!(lines(&diagnosis, true).len() > told.len() && diagnosis.exit_code() == 3);
-        let none = Diagnosis { hosts: [None, None], findings: Vec::new(), evidence: Vec::new() };
+        let none = Diagnosis { hosts: [None, None], findings: Vec::new() };
         assert_eq!((lines(&none, true).len(), none.exit_code()), (1, 0));
     }
 }

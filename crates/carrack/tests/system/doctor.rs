@@ -6,6 +6,7 @@ mod fix;
 mod hosts;
 mod ipv6;
 mod network;
+mod recorded;
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -41,6 +41,7 @@ fn doctor_names_a_dead_host_behind_ssh() {
     let value = reached["value"].as_str().unwrap();
     assert!(value.contains("10.200.1.1, port 22, timed out") && value.contains("nobody"), "{}", found.text);
     assert!(reached["cost"].as_str().unwrap().contains("the host is down"), "{}", found.text);
+    assert!(!found.fix("path", "path.reached").is_empty(), "{}", found.text);
     assert_eq!(found.code, 3);
 }
 

@@ -50,6 +50,7 @@ fn doctor_names_a_firewall_before_one_host_and_before_both() {
     let found = scene.doctor();
     found.has_only(&[("far", "path.firewall")]);
     assert_eq!((found.get("far", "path.firewall")["severity"].as_str(), found.code_of_own()), (Some("warning"), 1));
+    assert!(found.fix("far", "path.firewall").contains("--ports"), "{}", found.text);
     scene.hosts.block(Host::Near, DATA_PORTS);
     let found = scene.doctor();
     found.has_only(&[("far", "path.firewall")]);

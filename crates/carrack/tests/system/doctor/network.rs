@@ -304,22 +304,43 @@ fn doctor_names_loss_on_a_far_path() {
     let Some(far) = Far::new(&setup, knobs) else { return };
     let wish = ["--rate=5MB", "--streams=2"];
     // Where processors are busy with other tests, a packet may be late enough to be sent again.
-    let lost = |found: &Found| {
-        let told = found.findings.iter().find(|one| one["rule"] == "path.loss" && one["side"] == "near");
+    let lost = |found: &Found, side: &str| {
+        let told = found.findings.iter().find(|one| one["rule"] == "path.loss" && one["side"] == side);
         told.map(|told| told["severity"].clone()).unwrap_or_default()
     };
     let before = far.doctor(&wish);
     let others = before.rules().into_iter().filter(|(_, rule)| rule != "path.loss");
-    assert_eq!((others.count(), lost(&before) == "failure"), (0, false), "{}", before.text);
-    far.link.from(Host::Near).lose(0.02);
-    let found = far.doctor(&wish);
-    let told = found.get("near", "path.loss");
-    assert_eq!(lost(&found), "failure", "{}", found.text);
-    assert!(
-        told["cost"].as_str().unwrap().contains("Reno") && found.fix("near", "path.loss").contains("bbr"),
-        "{}",
-        found.text
-    );
+    assert_eq!((others.count(), lost(&before, "near") == "failure"), (0, false), "{}", before.text);
+    // What is lost on the way back is the far host's, whose packets are sent again.
+    for (from, side, other) in [(Host::Near, "near", "far"), (Host::Far, "far", "near")] {
+        far.link.from(from).lose(0.02);
+        let found = far.doctor(&wish);
+        let told = found.get(side, "path.loss");
+        assert_eq!(
+            (lost(&found, side) == "failure", lost(&found, other) == "failure"),
+            (true, false),
+            "{}",
+            found.text
+        );
+        assert!(told["cost"].as_str().unwrap().contains("Reno"), "{}", found.text);
+        assert!(found.fix(side, "path.loss").contains("bbr"), "{}", found.text);
+        far.link.from(from).lose(0.0);
+    }
+}
+
+#[test]
+fn doctor_names_a_segment_that_is_lowered_on_the_way() {
+    let Some(far) = Far::new(&Setup::default(), |_| {}) else { return };
+    far.doctor(&[ASK]).is_healthy();
+    for (from, side) in [(Host::Near, "near"), (Host::Far, "far")] {
+        far.link.from(from).lower_segment(Some(536));
+        let found = far.doctor(&[ASK]);
+        found.has_only(&[(side, "middlebox.segment")]);
+        let value = found.get(side, "middlebox.segment")["value"].as_str().unwrap();
+        assert!(value.ends_with("bytes were announced, and 536 arrived"), "{value}");
+        assert!(found.fix(side, "middlebox.segment").contains("lower the MTU"), "{}", found.text);
+        far.link.from(from).lower_segment(None);
+    }
 }
 
 #[test]
