@@ -11,7 +11,7 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" # sshd and ip, which a user's PATH 
 # command:package
 needs=(sshd:openssh-server ssh:openssh-client rsync:rsync b3sum:b3sum xxh128sum:xxhash strace:strace ip:iproute2 python3:python3
     mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chattr:e2fsprogs curl:curl openssl:openssl bon_csv2html:bonnie++
-    fio_jsonplus_clat2csv:fio chromium:chromium node:nodejs npm:npm)
+    fio_jsonplus_clat2csv:fio iperf3:iperf3 chromium:chromium node:nodejs npm:npm)
 
 missing() {
     local need

@@ -65,8 +65,11 @@ pub enum Difference {
 pub fn changes(old: &Measurement, new: &Measurement) -> Vec<Difference> {
     let mut changes = facts(&old.facts, &new.facts);
     changes.extend(facts(&old.settings, &new.settings));
-    // Clients and files of a crowd are not the same twice.
-    let is_compared = |row: &&Row| !matches!(row.name.as_str(), load::rows::CLIENT | load::rows::FILE);
+    // Clients and files of a crowd are not the same twice, nor is what held it back.
+    let is_compared = |row: &&Row| {
+        let own = [load::rows::CLIENT, load::rows::FILE, load::held::LIMIT, load::held::FALL];
+        !own.contains(&row.name.as_str())
+    };
     for row in new.rows.iter().filter(is_compared) {
         match old.rows.iter().find(|candidate| is_same(candidate, row)) {
             None => changes.push(Difference::Only { row: row.clone(), is_new: true }),

@@ -122,7 +122,11 @@ pub fn from_json(value: &Value) -> Result<Measurement, String> {
     })
 }
 
-fn row_from(value: &Value) -> Result<Row, String> {
+/// A row from its object.
+///
+/// # Errors
+/// What is missing, or contradicts itself.
+pub fn row_from(value: &Value) -> Result<Row, String> {
     let numbers = value["values"].as_object().into_iter().flatten();
     Ok(Row {
         name: text(&value["name"]).ok_or("one of its rows has no name")?,

@@ -201,7 +201,7 @@ fn shape(row: &Row) -> Shape {
         Shape::Path
     } else if row.condition(load::rows::CLIENTS).is_some() {
         Shape::Crowd
-    } else if row.condition(load::rows::HOST).is_some() || row.name == load::rows::NODE {
+    } else if row.condition(load::rows::HOST).is_some() || load::rows::is_of_crowd(row) {
         Shape::OfCrowd
     } else if row.condition(CONNECTIONS).is_some() {
         Shape::Net

@@ -10,6 +10,7 @@ use clap::{Arg, Command};
 
 use crate::cli::flag::Switch;
 use crate::cli::flags::Flags;
+use crate::command::bench::far_peers;
 use crate::command::context::context;
 use crate::crowd::far;
 use crate::error::CommandError;
@@ -21,6 +22,7 @@ const IN: &str = "in";
 const PART: &str = "part";
 /// What a process at the far side may be instead of an agent.
 const LOAD: &str = "load";
+const PEERS: &str = "peers";
 const SYNC: Switch = Switch::new("sync", "Sync the program's own file before answering");
 const ONCE: Switch = Switch::new("once", "Remove the program's own file, and its directory");
 
@@ -30,7 +32,7 @@ pub fn command() -> Command {
         Arg::new(HELLO).long(HELLO).value_name("NONCE").required_unless_present(SPEAKS),
         Arg::new(SPEAKS).long(SPEAKS).value_name("N").value_parser(clap::value_parser!(u32)),
         Arg::new(IN).long(IN).value_name("DIR").value_parser(clap::value_parser!(PathBuf)),
-        Arg::new(PART).long(PART).value_name("WORD").value_parser([LOAD]),
+        Arg::new(PART).long(PART).value_name("WORD").value_parser([LOAD, PEERS]),
         SYNC.arg(),
         ONCE.arg(),
     ];
@@ -87,9 +89,10 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         std::env::set_current_dir(directory)
             .map_err(|error| CommandError::file("go to", directory.as_os_str().as_encoded_bytes(), &error))?;
     }
-    if flags.typed_one::<String>(PART).is_some() {
+    if let Some(part) = flags.typed_one::<String>(PART) {
+        let run = if part == PEERS { far_peers::run } else { far::run };
         let broken = |error: io::Error| CommandError::file("write to", b"standard output", &error);
-        far::run(nonce, &context()).map_err(broken)?;
+        run(nonce, &context()).map_err(broken)?;
         return Ok(exit::DONE);
     }
     far_side(nonce).run()?;

@@ -51,6 +51,7 @@ mod metadata;
 mod mounts;
 mod names;
 mod net;
+mod net_iperf3;
 mod net_path;
 mod network;
 mod node;

@@ -3,13 +3,12 @@
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use serde_json::Value;
 
 use crate::support::node::Node;
 use crate::support::process::signal;
-use crate::support::running::InTime;
 use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Ran, Sandbox, wait_until};
 
@@ -285,84 +284,4 @@ fn net_refuses_what_it_cannot_measure() {
         sandbox.run([&["bench", "net"], arguments].concat()).failed_with(2, &[words]);
     }
     assert!(!sandbox.path("home/.local").exists());
-}
-
-/// Keys of iperf3's document that ours does not have, because nobody knows their values: the far program's time is
-/// told as one number, and so is ours.
-const NOT_KNOWN: [&str; 4] = ["host_user", "host_system", "remote_user", "remote_system"];
-
-/// Whatever theirs has ours has, of the same kind.
-fn has_all_of(ours: &Value, theirs: &Value, place: &str) {
-    match (ours, theirs) {
-        (Value::Object(ours), Value::Object(theirs)) => {
-            for (name, value) in theirs.iter().filter(|(name, _)| !NOT_KNOWN.contains(&name.as_str())) {
-                let place = format!("{place}.{name}");
-                has_all_of(ours.get(name).unwrap_or_else(|| panic!("{place} is missing")), value, &place);
-            }
-        }
-        (Value::Array(ours), Value::Array(theirs)) => {
-            if let (Some(ours), Some(theirs)) = (ours.first(), theirs.first()) {
-                has_all_of(ours, theirs, &format!("{place}[]"));
-            }
-            assert_eq!(ours.is_empty(), theirs.is_empty(), "{place}");
-        }
-        _ => {
-            let same = (ours.is_string(), ours.is_number(), ours.is_boolean())
-                == (theirs.is_string(), theirs.is_number(), theirs.is_boolean());
-            assert!(same, "{place}: {ours} where iperf3 has {theirs}");
-        }
-    }
-}
-
-/// iperf3's own document of a second between two of its processes; none where it is not installed.
-fn iperf3(more: &[&str]) -> Option<Value> {
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    let port = free();
-    let mut server = match Command::new("iperf3").args(["-s", "-1", "-p", &port]).stdout(Stdio::null()).spawn() {
-        Ok(server) => server,
-        Err(error) => {
-            println!("skipped: iperf3 is not installed ({error})");
-            return None;
-        }
-    };
-    let listens = || {
-        let hex = format!(":{:04X} ", port.parse::<u16>().unwrap());
-        ["tcp", "tcp6"].iter().any(|kind| {
-            let table = fs::read_to_string(format!("/proc/net/{kind}")).unwrap_or_default();
-            table.lines().any(|line| line.contains(&hex) && line.contains(" 0A "))
-        })
-    };
-    wait_until("iperf3 listens", listens);
-    let output =
-        Command::new("iperf3").args(["-c", "127.0.0.1", "-p", &port, "-t", "1", "-J"]).args(more).output_in_time();
-    server.kill().unwrap();
-    server.wait().unwrap();
-    Some(serde_json::from_slice(&output.unwrap().stdout).unwrap())
-}
-
-#[test]
-fn iperf3_document_has_what_iperf3_writes() {
-    let sandbox = Sandbox::new();
-    let node = Node::start(&sandbox, "root", &[]);
-    let (host, token) = (node.at(""), node.token());
-    for (theirs, ours) in [(&["-P", "2"][..], "--way=there"), (&["-P", "2", "--bidir"], "--way=both")] {
-        let arguments = ["--format=iperf3", "--streams=2", "--time=2s", "--omit=0", ours];
-        let ran = sandbox.ok([&["bench", "net", &host, &token], &arguments[..]].concat());
-        let ours: Value = serde_json::from_str(&ran.stdout).unwrap();
-        let received = &ours["end"]["sum_received"];
-        assert!(
-            received["bytes"].as_u64().unwrap() > 0 && received["bits_per_second"].as_f64().unwrap() > 0.0,
-            "{ours}"
-        );
-        assert!(ours["intervals"][0]["streams"][0]["rtt"].as_u64().unwrap() > 0, "{ours}");
-        if let Some(theirs) = iperf3(theirs) {
-            has_all_of(&ours, &theirs, "document");
-        }
-    }
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let ran = sandbox.run(["bench", "net", &format!("carrack://{gone}"), "--format=iperf3"]);
-    let failed: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert!(ran.code == 10 && failed["error"].as_str().unwrap().contains("refused"), "{failed}");
-    sandbox.ok(["bench", "cpu", "--time=1ms"]);
-    sandbox.run(["bench", "show", "--format=iperf3"]).failed_with(2, &["a result of bench cpu"]);
 }

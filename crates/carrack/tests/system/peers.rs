@@ -310,8 +310,7 @@ fn peers_refuse_what_cannot_be_compared() {
     make_dirs(&sandbox);
     fs::create_dir(sandbox.path("with space")).unwrap();
     for (arguments, words) in [
-        (&["h:a", "h:b"][..], "one of A and B must be a directory of this host"),
-        (&["a", "null:"], "is none"),
+        (&["a", "null:"][..], "is none"),
         (&["a", "with space"], "not every program takes such a path"),
         (&["a", "b", "--size=0", "--files=0"], "leave nothing to copy"),
         (&["a", "b", "--tool=scp"], "no program can take part"),
@@ -322,5 +321,65 @@ fn peers_refuse_what_cannot_be_compared() {
         assert_ne!(ran.code, 0);
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
         nothing_stays(&sandbox);
+    }
+}
+
+/// Two other hosts: the programs are started at the first, which lacks this program, and this host sees to it.
+#[test]
+fn peers_between_two_other_hosts_are_started_at_the_first() {
+    let sandbox = Sandbox::in_memory();
+    make_dirs(&sandbox);
+    let (server, there) = far(&sandbox);
+    // What a login there finds beside the programs of the contest.
+    for program in ["ssh", "sftp", "mkdir", "cp"] {
+        let found = ["/usr/bin", "/bin"].map(|at| Path::new(at).join(program));
+        let path = found.iter().find(|path| path.exists()).unwrap();
+        let _ = std::os::unix::fs::symlink(path, server.bin.join(program));
+    }
+    let first = format!("far:{}", sandbox.path("a").display());
+    let far_rsh = server.rsh.replace("--rsh=", "--far-rsh=");
+    let tree = sandbox.path("tree");
+    for number in 0..5 {
+        sandbox.write(format!("tree/f{number}"), vec![b'x'; 1000 * number]);
+    }
+    let tree = format!("--tree={}", tree.display());
+    let some = ["--json", "--size=1M", "--runs=1", "--sessions=1", "--tool=carrack,scp,rsync"];
+    let line = [&["bench", "peers", &first, &there, &server.rsh, &far_rsh, &tree], &some[..]].concat();
+    let ran = sandbox.ok(&line);
+    let told = rows(&ran);
+    for name in ["carrack", "scp", "rsync"] {
+        assert_eq!(measured(&told, name).count(), 2, "{name}: {}{}", ran.stdout, ran.stderr);
+    }
+    let sum = measured(&told, "carrack").map(|row| row["values"]["bytes"].as_u64().unwrap()).collect::<Vec<_>>();
+    assert_eq!(sum, [1 << 20, 10_000], "{}", ran.stdout);
+    assert_eq!(ran.summary()["target"], format!("{first} {there}"));
+    nothing_stays(&sandbox);
+    let shown = sandbox.ok(["bench", "show"]).stdout;
+    assert!(shown.contains("one file of 1M") && shown.contains("carrack"), "{shown}");
+    // What goes wrong there is told by its host, and interrupted it leaves nothing.
+    let gone = format!("far:{}", sandbox.path("none").display());
+    sandbox
+        .run([&["bench", "peers", &gone, &there, &server.rsh, &far_rsh], &some[..]].concat())
+        .failed_with(11, &["far: "]);
+    let mut command = sandbox.carrack();
+    let long = ["--size=64M", "--files=0", "--runs=99", "--no-keep", "--tool=carrack,scp"];
+    command.args(["bench", "peers", &first, &there, &server.rsh, &far_rsh]).args(long);
+    let mut running = Running::start(&mut command);
+    wait_until("it has begun there", || !content(&sandbox.path("a")).is_empty() || !running.is_running());
+    signal(running.id(), "INT");
+    let ran = running.end();
+    assert_eq!(ran.code, 20, "{}{}", ran.stdout, ran.stderr);
+    wait_until("nothing stays", || content(&sandbox.path("a")).is_empty() && content(&sandbox.path("b")).is_empty());
+}
+
+#[test]
+fn peers_between_two_other_hosts_refuse_what_is_of_this_one() {
+    let sandbox = Sandbox::new();
+    for (arguments, words) in [
+        (&["carrack://a/d", "b:d"][..], "the first must be one of ssh"),
+        (&["a:d", "b:d", "--bind=127.0.0.1"], "is of this host"),
+        (&["here", "b:d", "--far-rsh=ssh"], "is of two other hosts"),
+    ] {
+        sandbox.run([&["bench", "peers"], arguments].concat()).failed_with(2, &[words]);
     }
 }

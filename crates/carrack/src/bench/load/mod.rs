@@ -1,6 +1,7 @@
 //! A crowd of clients at one server: begun together, from this host or from many, and every file looked at afterwards.
 
 pub mod count;
+pub mod held;
 mod node;
 mod observe;
 pub mod page;

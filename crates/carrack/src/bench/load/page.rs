@@ -2,6 +2,7 @@
 
 use carrack_measure::result::{Curve, Measurement, Row, value};
 
+use super::held;
 use super::rows::{CLIENT, CLIENTS, FATE, FILE, HOST, INTERFACE, JAIN, NODE, OBSERVED};
 use crate::bench::numbers;
 use crate::output::format;
@@ -23,6 +24,9 @@ const HEIGHT: f64 = 170.0;
 pub fn sections(page: &mut Page, measured: &Measurement) {
     let ways: Vec<&Row> = measured.rows.iter().filter(|row| row.condition(CLIENTS).is_some()).collect();
     ways.iter().for_each(|way| figures(page, way));
+    measured.rows.iter().filter_map(held::sentence).for_each(|sentence| {
+        page.paragraph("verdict", &format!("The crowd: {sentence}."));
+    });
     let end = end_of(measured);
     page.heading(2, "Over time");
     rates(page, &ways, end);
@@ -117,6 +121,8 @@ fn hosts(page: &mut Page, measured: &Measurement, end: f64) {
             }
             OBSERVED => {
                 panel(page, &format!("{host}: processors"), Unit::Share, &row.curves, "share", end);
+                let programs = format!("{host}: programs, of one processor");
+                panel(page, &programs, Unit::Share, &row.curves, "processors", end);
                 let (disks, network): (Vec<Curve>, Vec<Curve>) =
                     row.curves.iter().cloned().partition(|curve| curve.name.starts_with("disks"));
                 let interface = row.condition(INTERFACE).unwrap_or("network");

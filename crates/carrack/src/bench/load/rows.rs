@@ -8,8 +8,9 @@ use carrack_measure::series::Series;
 
 use super::LoadRequest;
 use super::count::{ClientDone, Fate, Judged, LoadCounts, clients, jain, times};
+use super::held;
 use super::node::NodeGlance;
-use super::observe::{HostGlance, busiest};
+use super::observe::{HostGlance, busiest, means};
 use super::thin::Thin;
 use crate::crowd::order::ClientWay;
 
@@ -39,9 +40,13 @@ pub const RECEIVED: &str = "received_bytes_per_second";
 pub const SENT: &str = "sent_bytes_per_second";
 /// The condition that names the interface of these.
 pub const INTERFACE: &str = "interface";
+/// Processors that the processes of a name kept busy, in the mean: the name follows.
+pub const PROGRAM: &str = "program_processors.";
 
 /// A host whose processors are busy for this share of the time limits what is measured.
 const BUSY_SHARE: f64 = 0.95;
+/// Programs of a host that are told of.
+const PROGRAMS_SHOWN: usize = 3;
 
 /// What came of a crowd.
 pub struct Crowd {
@@ -75,6 +80,8 @@ pub fn of(crowd: &Crowd, request: &LoadRequest) -> Vec<Row> {
     rows.extend(crowd.busy.iter().filter_map(|(host, busy)| client_host_row(host, busy)));
     rows.extend(node);
     rows.extend(crowd.watched.hosts.iter().map(|(host, seen)| observed_row(host, seen, crowd.watched.begin)));
+    rows.extend(ways.iter().filter_map(|way| held::fall_row(crowd, *way)));
+    rows.extend(held::limit_row(crowd));
     let each = ways.iter().flat_map(|way| clients(&crowd.files, *way, request.size));
     rows.extend(each.map(|client| client_row(&client)));
     rows.extend(crowd.files.iter().filter(|file| !file.is_plain()).map(|file| file_row(file, request.size)));
@@ -83,6 +90,11 @@ pub fn of(crowd: &Crowd, request: &LoadRequest) -> Vec<Row> {
 
 fn conditions<const N: usize>(pairs: [(&str, String); N]) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}
+
+/// Whether a row is about a crowd as a whole, or its node.
+pub fn is_of_crowd(row: &Row) -> bool {
+    matches!(row.name.as_str(), NODE | held::LIMIT | held::FALL)
 }
 
 fn way_row(crowd: &Crowd, request: &LoadRequest, way: ClientWay, node: Option<&Row>) -> Row {
@@ -193,7 +205,22 @@ fn observed_row(host: &str, seen: &[(Instant, HostGlance)], begin: Instant) -> R
             row.curves.push(Curve { name: name.to_owned(), unit: unit.to_owned(), points: thin.points().to_vec() });
         }
     }
+    programs(&mut row, &seen, begin);
     row
+}
+
+/// The programs that used the host's processors most.
+fn programs(row: &mut Row, seen: &[(Instant, HostGlance)], begin: Instant) {
+    let all = seen.iter().flat_map(|(_, glance)| glance.programs.iter().map(|(name, used)| (name.as_str(), *used)));
+    let mut most: Vec<(&str, f64)> = means(all, seen.len()).into_iter().collect();
+    most.sort_by(|one, other| other.1.total_cmp(&one.1));
+    for (name, used) in most.into_iter().take(PROGRAMS_SHOWN) {
+        let mut thin = Thin::new(0.0);
+        let of = |glance: &HostGlance| glance.programs.get(name).copied().unwrap_or(0.0);
+        seen.iter().for_each(|(at, glance)| thin.add(seconds(begin, *at), of(glance)));
+        row.put(&format!("{PROGRAM}{name}"), used);
+        row.curves.push(Curve { name: name.to_owned(), unit: "processors".to_owned(), points: thin.points().to_vec() });
+    }
 }
 
 fn client_row(client: &ClientDone) -> Row {

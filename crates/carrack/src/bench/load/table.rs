@@ -5,8 +5,9 @@ use std::time::Duration;
 use carrack_core::path::display_bytes;
 use carrack_measure::result::{Row, value};
 
+use super::held;
 use super::rows::{
-    BUSY, CLIENT, DISK_READ, DISK_WRITTEN, FATE, FILE, HOST, INTERFACE, JAIN, NODE, NODE_PROCESSORS, OBSERVED,
+    BUSY, CLIENT, DISK_READ, DISK_WRITTEN, FATE, FILE, HOST, INTERFACE, JAIN, NODE, NODE_PROCESSORS, OBSERVED, PROGRAM,
     RECEIVED, SENT,
 };
 use crate::bench::numbers;
@@ -89,6 +90,9 @@ fn clock(seconds: f64) -> String {
 impl CrowdShown {
     /// The lines of any other row; none for a row that only the page and programs want.
     pub fn other(&mut self, row: &Row) -> Vec<String> {
+        if let Some(sentence) = held::sentence(row) {
+            return text("crowd", &sentence);
+        }
         match row.name.as_str() {
             NODE => text("node", &node(row)),
             OBSERVED => text(host(row), &observed(row)),
@@ -174,8 +178,11 @@ fn node(row: &Row) -> String {
 fn observed(row: &Row) -> String {
     let rate = |name: &str| row.value(name).map_or_else(|| "-".to_owned(), numbers::rate);
     let interface = row.condition(INTERFACE).unwrap_or("network");
+    let programs = row.values.iter().filter_map(|(name, used)| Some((name.strip_prefix(PROGRAM)?, used)));
+    let programs: Vec<String> = programs.map(|(name, used)| format!("{name} {:.0}%", used * 100.0)).collect();
+    let programs = if programs.is_empty() { String::new() } else { format!(" ({})", programs.join(", ")) };
     format!(
-        "processors {}, disks read {}, written {}; {interface} received {}, sent {}",
+        "processors {}{programs}, disks read {}, written {}; {interface} received {}, sent {}",
         share(row, BUSY),
         rate(DISK_READ),
         rate(DISK_WRITTEN),
@@ -272,8 +279,10 @@ mod tests {
             Some("and 11 for other reasons; --json and --html name each")
         );
         assert!(shown.other(&row(CLIENT, &[], &[])).is_empty());
-        let observed = shown.other(&row(OBSERVED, &[(HOST, &"x".repeat(300))], &[(BUSY, 0.5)]));
+        let used = [(BUSY, 0.5), ("program_processors.rsync", 1.25), ("program_processors.sshd", 0.5)];
+        let observed = shown.other(&row(OBSERVED, &[(HOST, &"x".repeat(300))], &used));
         assert!(observed.iter().all(|line| line.chars().count() <= 80), "{observed:?}");
+        assert!(observed.join(" ").contains("processors 50% (rsync 125%, sshd 50%), disks"), "{observed:?}");
         assert!(shown.other(&row(NODE, &[], &[(NODE_PROCESSORS, 1.5)]))[0].starts_with("node: its process kept 150%"));
         assert!(shown.other(&row("clients' host", &[(HOST, "a")], &[]))[0].starts_with("a: runs clients"));
     }

@@ -1,9 +1,11 @@
 //! The path between two hosts, without any storage: bytes that one makes and the other drops, over the links of a copy.
 
 mod at_once;
+pub mod listening;
 pub mod path;
 pub mod plan;
 pub mod row;
+mod said;
 pub mod theirs;
 
 use std::net::SocketAddr;

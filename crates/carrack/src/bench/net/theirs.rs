@@ -1,22 +1,19 @@
 //! An iperf3 server of somebody else as the far end: the iperf3 that is installed here asks it, and what it says is a
 //! result like any other.
 
-use std::io::Read;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::path::display_bytes;
-use carrack_engine::{Context, system_failure, threads};
+use carrack_core::failure::{ErrorCode, Failure};
+use carrack_engine::Context;
 use carrack_measure::facts;
-use carrack_measure::network::{Interval, StreamInterval};
-use carrack_measure::result::{Measurement, Row, value};
+use carrack_measure::result::Measurement;
 use serde_json::Value;
 
 use super::plan::{NetChoice, NetMode, NetStep, NetWay};
-use super::row::{self, P5, RETRANSMITS, RTT, WINDOW};
-use crate::bench::ladder::{DESTINATION_PROCESSORS, SOURCE_PROCESSORS, STREAMS, TellRow, incomplete};
+use super::row;
+use super::said::{self, Direction};
+use crate::bench::ladder::{TellRow, incomplete};
 
 /// A server of iperf3.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,9 +42,6 @@ pub struct TheirRequest {
 const PORT: u16 = 5201;
 /// Beyond the time of the test itself: it connects, and both sides tell what they counted.
 const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(50);
-/// Bytes of what it says: an hour with 128 streams has less.
-const SAID_BYTES: u64 = 256 << 20;
 
 impl Iperf3Server {
     /// `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`.
@@ -84,10 +78,9 @@ pub fn measure(request: &TheirRequest, context: &Context, tell: &mut dyn TellRow
         }
         match ask(request, step, context) {
             Ok(said) => {
-                fill(&mut row, &said, step.way == NetWay::Back);
-                let version = said.pointer("/start/version").and_then(Value::as_str).unwrap_or_default();
+                said::fill(&mut row, &said, Direction::only(step.way == NetWay::Back));
                 if !facts.iter().any(|(name, _)| name == "iperf3") {
-                    facts.push(("iperf3".to_owned(), display_bytes(version.as_bytes()).to_string()));
+                    facts.push(("iperf3".to_owned(), said::version(&said)));
                 }
             }
             Err(why) => {
@@ -143,129 +136,16 @@ fn arguments(request: &TheirRequest, step: NetStep) -> Vec<String> {
     words
 }
 
-/// Runs iperf3 for one test, and gives its document.
+/// Asks for one test, and gives the document of it.
 fn ask(request: &TheirRequest, step: NetStep, context: &Context) -> Result<Value, Failure> {
-    let fault = |code, why: String| Failure::new(code, Side::Link, why);
-    let mut child = Command::new("iperf3")
-        .args(arguments(request, step))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| {
-            let why = match error.kind() {
-                std::io::ErrorKind::NotFound => "iperf3 is not installed here".to_owned(),
-                _ => format!("iperf3 cannot be started: {error}"),
-            };
-            Failure::new(ErrorCode::ConnectFailed, Side::Command, why)
-        })?;
-    let (teller, told) = mpsc::channel();
-    let pipe = child.stdout.take();
-    let reading = threads::start("what iperf3 says", move || {
-        let mut said = Vec::new();
-        let _ = pipe.map(|pipe| pipe.take(SAID_BYTES).read_to_end(&mut said));
-        let _ = teller.send(said);
-    });
+    let mut command = Command::new("iperf3");
+    command.args(arguments(request, step)).stdin(Stdio::null());
     let end = Instant::now() + request.time + request.warm_up + PATIENCE;
-    let ended = reading.map_err(|error| system_failure(Side::Command, &error)).and_then(|_| {
-        loop {
-            if let Some(status) = child.try_wait().map_err(|error| system_failure(Side::Command, &error))? {
-                return Ok(status);
-            }
-            context.stop.check()?;
-            if Instant::now() >= end {
-                return Err(fault(ErrorCode::Silence, "iperf3 did not end in time".to_owned()));
-            }
-            std::thread::sleep(LOOK);
-        }
-    });
-    if ended.is_err() {
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-    ended?;
-    let said = told.recv_timeout(PATIENCE).unwrap_or_default();
-    let document: Value = serde_json::from_slice(&said)
-        .map_err(|error| fault(ErrorCode::ConnectFailed, format!("what iperf3 says cannot be read: {error}")))?;
-    match document.get("error").and_then(Value::as_str) {
-        Some(why) => Err(fault(ErrorCode::ConnectFailed, format!("iperf3: {}", display_bytes(why.as_bytes())))),
-        None => Ok(document),
-    }
-}
-
-/// What a document of iperf3 says, as a row.
-fn fill(row: &mut Row, said: &Value, back: bool) {
-    let number = |place: &str| said.pointer(place).and_then(Value::as_f64);
-    // The receiver's count is the one that has arrived.
-    let sum = if said.pointer("/end/sum_received/bytes").is_some() { "/end/sum_received" } else { "/end/sum_sent" };
-    let (bytes, seconds) = (number(&format!("{sum}/bytes")), number(&format!("{sum}/seconds")));
-    let (Some(bytes), Some(seconds)) = (bytes, seconds.filter(|seconds| *seconds > 0.0)) else {
-        row.error = Some(row::NOTHING_CAME.to_owned());
-        return;
-    };
-    row.put(value::BYTES, bytes);
-    row.put(value::SECONDS, seconds);
-    row.put(value::BYTES_PER_SECOND, bytes / seconds);
-    row.intervals = said.get("intervals").and_then(Value::as_array).into_iter().flatten().map(interval).collect();
-    let mut rates: Vec<f64> = row
-        .intervals
-        .iter()
-        .filter(|one| !one.is_warm_up && one.seconds > 0.0)
-        .map(|one| one.streams.iter().map(|stream| stream.bytes as f64).sum::<f64>() / one.seconds)
-        .collect();
-    rates.sort_by(f64::total_cmp);
-    let slowest = if rates.len() > 1 { rates[((rates.len() - 1) as f64 * 0.05).round() as usize] } else { f64::NAN };
-    row.put(P5, slowest);
-    row.put(STREAMS, said.pointer("/end/streams").and_then(Value::as_array).map_or(f64::NAN, |all| all.len() as f64));
-    row.put(RETRANSMITS, number("/end/sum_sent/retransmits").unwrap_or(f64::NAN));
-    let [here, there] = ["host_total", "remote_total"].map(|name| {
-        number(&format!("/end/cpu_utilization_percent/{name}")).map_or(f64::NAN, |percent| percent / 100.0)
-    });
-    let (source, destination) = if back { (there, here) } else { (here, there) };
-    row.put(value::PROCESSORS, here);
-    row.put(SOURCE_PROCESSORS, source);
-    row.put(DESTINATION_PROCESSORS, destination);
-    let of_streams = |name: &str| {
-        let streams = said.pointer("/end/streams").and_then(Value::as_array).into_iter().flatten();
-        let all: Vec<f64> = streams.filter_map(|one| one.pointer("/sender")?.get(name)?.as_f64()).collect();
-        (!all.is_empty()).then_some(all)
-    };
-    // Of what the other side sends, its kernel's numbers are 0: nobody tells them here.
-    let told = |all: Vec<f64>| Some(all).filter(|all| all.iter().any(|value| *value > 0.0));
-    let peak = |name: &str| of_streams(name).and_then(told).and_then(|all| all.into_iter().reduce(f64::max));
-    row.put(RTT, peak("max_rtt").unwrap_or(f64::NAN));
-    let shortest = of_streams("min_rtt").and_then(|all| all.into_iter().filter(|us| *us > 0.0).reduce(f64::min));
-    row.put("min_rtt_us", shortest.unwrap_or(f64::NAN));
-    row.put(WINDOW, of_streams("max_snd_cwnd").and_then(told).map_or(f64::NAN, |all| all.into_iter().sum()));
-}
-
-fn interval(said: &Value) -> Interval {
-    let number = |place: &str| said.pointer(place).and_then(Value::as_f64).unwrap_or(0.0);
-    let stream = |one: &Value| {
-        let whole = |name: &str| one.get(name).and_then(Value::as_u64).unwrap_or(0);
-        StreamInterval {
-            stream: whole("socket"),
-            bytes: whole("bytes"),
-            retransmits: whole("retransmits"),
-            cwnd_bytes: whole("snd_cwnd"),
-            window_bytes: whole("snd_wnd"),
-            rtt_us: whole("rtt"),
-            rtt_var_us: whole("rttvar"),
-            path_mtu_bytes: whole("pmtu"),
-        }
-    };
-    Interval {
-        start_seconds: number("/sum/start"),
-        seconds: number("/sum/seconds"),
-        is_warm_up: said.pointer("/sum/omitted").and_then(Value::as_bool).unwrap_or(false),
-        streams: said.get("streams").and_then(Value::as_array).into_iter().flatten().map(stream).collect(),
-    }
+    said::document_of(&mut command, Some(end), context)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -294,38 +174,5 @@ mod tests {
         assert_eq!(lines.len(), 4, "{lines:?}");
         assert_eq!(lines[0], "-J -c far -p 5301 -t 3 -P 1 -O 1 -C bbr");
         assert_eq!(lines[3], "-J -c far -p 5301 -t 3 -P 8 -O 1 -R -C bbr");
-    }
-
-    #[test]
-    fn what_iperf3_says_is_a_row() {
-        let stream =
-            json!({ "socket": 5, "bytes": 500, "retransmits": 2, "snd_cwnd": 70, "rtt": 40, "omitted": false });
-        let sum = |start: f64| json!({ "start": start, "seconds": 1.0, "omitted": false });
-        let sender = json!({ "max_rtt": 60, "min_rtt": 30, "max_snd_cwnd": 90 });
-        let said = json!({
-            "intervals": [
-                { "streams": [stream], "sum": sum(0.0) },
-                { "streams": [stream], "sum": sum(1.0) },
-            ],
-            "end": {
-                "streams": [{ "sender": sender }],
-                "sum_sent": { "bytes": 1000, "seconds": 2.0, "retransmits": 4 },
-                "sum_received": { "bytes": 990, "seconds": 2.0 },
-                "cpu_utilization_percent": { "host_total": 50.0, "remote_total": 25.0 },
-            },
-        });
-        let mut row = Row::default();
-        fill(&mut row, &said, false);
-        let value_of = |name: &str| row.value(name);
-        assert_eq!((value_of(value::BYTES), value_of(value::BYTES_PER_SECOND)), (Some(990.0), Some(495.0)));
-        assert_eq!((value_of(RETRANSMITS), value_of(RTT), value_of(WINDOW)), (Some(4.0), Some(60.0), Some(90.0)));
-        assert_eq!((value_of(SOURCE_PROCESSORS), value_of(DESTINATION_PROCESSORS)), (Some(0.5), Some(0.25)));
-        assert_eq!((row.intervals.len(), row.intervals[1].streams[0].cwnd_bytes), (2, 70));
-        let mut back = Row::default();
-        fill(&mut back, &said, true);
-        assert_eq!(back.value(SOURCE_PROCESSORS), Some(0.25));
-        let mut empty = Row::default();
-        fill(&mut empty, &json!({ "end": {} }), false);
-        assert_eq!(empty.error.as_deref(), Some("nothing came"));
     }
 }

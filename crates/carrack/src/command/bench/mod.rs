@@ -2,6 +2,7 @@
 
 mod cpu;
 mod disk;
+pub mod far_peers;
 mod kept;
 mod ladder;
 mod load;

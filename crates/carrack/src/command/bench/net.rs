@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrack_core::credential::Credential;
-use carrack_core::location::Location;
+use carrack_core::location::{Location, parse_port};
 use carrack_core::options::Streams;
 use carrack_core::request::{CopyOptions, EndOptions, LinkSet, Reach};
 use clap::Command;
@@ -11,7 +11,7 @@ use clap::Command;
 use super::shown::{BenchOutput, wants_iperf3, with_network_output};
 use crate::bench::net::plan::{NetChoice, NetMode, NetWay};
 use crate::bench::net::theirs::{self, Iperf3Server, TheirRequest};
-use crate::bench::net::{NetRequest, measure};
+use crate::bench::net::{NetRequest, listening, measure};
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::option_flags::typed::CONGESTION;
@@ -51,6 +51,12 @@ const IPERF3: Value<Iperf3Server> = Value::new(
     Iperf3Server::parse,
     "In place of HOST, ask an iperf3 server at HOST[:PORT], by the iperf3 that is installed here",
 );
+const IPERF3_LISTEN: Value<u16> = Value::new(
+    "iperf3-listen",
+    "PORT",
+    |text| parse_port(text).filter(|port| *port > 0).ok_or_else(|| format!("{text:?} is not a port: use 1 to 65535")),
+    "In place of HOST, wait at PORT for one test of somebody's iperf3 client, by the iperf3 that is installed here",
+);
 const EACH_SECOND: Switch = Switch::new(
     "each-second",
     "Below each row, a line for each second: bytes, segments sent again, window, round trip",
@@ -72,16 +78,20 @@ First both ends look for the way to each other, as tracepath does: datagrams to 
 what routers say of them. What nobody answers stays unknown.
 
 With --iperf3 the far end is somebody's iperf3 server, as perfSONAR hosts have: retransmits, window and round
-trip are what iperf3 tells. Its result is kept, shown and compared like any other.
+trip are what iperf3 tells. With --iperf3-listen it is somebody's iperf3 client, which then chooses direction,
+streams and time: what it sends goes back. Its result is kept, shown and compared like any other.
 
 A host that cannot be measured is a row with the reason, and the exit code is that of the reason.";
 
 /// What clap knows of it.
 pub fn command() -> Command {
+    let of_iperf3 = [IPERF3.name, IPERF3_LISTEN.name];
+    let host = HOST.arg().required_unless_present_any(of_iperf3).conflicts_with_all(of_iperf3);
+    let chosen = [IPERF3.name, STREAMS.name, MODES.name, WAYS.name, TIME.name, OMIT.name, CONGESTION.name];
     let verb = Command::new("net")
         .about("Measure the path to a host, or from HOST to HOST2, from memory to memory")
         .after_help(NOTES)
-        .arg(HOST.arg().required_unless_present("iperf3").conflicts_with("iperf3").help("Host to measure the path to"))
+        .arg(host.help("Host to measure the path to"))
         .arg(HOST2.arg().help("Second host: `there` then means from HOST to HOST2 [default: from here to HOST]"))
         .args([
             STREAMS.arg(),
@@ -93,6 +103,7 @@ pub fn command() -> Command {
             NO_PATH.arg(),
             CONGESTION.arg(),
             IPERF3.arg(),
+            IPERF3_LISTEN.arg().conflicts_with_all(chosen),
             EACH_SECOND.arg(),
         ])
         .args(reach::args())
@@ -107,6 +118,12 @@ pub fn command() -> Command {
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     if let Some(server) = flags.get(&IPERF3)? {
         return ask_iperf3(flags, server);
+    }
+    if let Some(port) = flags.get(&IPERF3_LISTEN)? {
+        let mut shown = BenchOutput::of_measuring(flags)?;
+        shown.show_seconds(flags.has(&EACH_SECOND));
+        let (measured, failure) = listening::measure(port, &context(), &mut shown);
+        return shown.finish_with(&measured, failure);
     }
     let host = flags.location(&HOST)?;
     let (from, to) = match flags.words(&HOST2).next() {

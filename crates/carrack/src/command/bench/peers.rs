@@ -11,6 +11,7 @@ use carrack_core::request::{Encrypt, EndOptions, MainDigest};
 use carrack_engine::io_failure;
 use clap::Command;
 
+use super::far_peers;
 use super::shown::{BenchOutput, with_plain_output};
 use crate::bench::peers::data::Data;
 use crate::bench::peers::tool::Tool;
@@ -18,8 +19,9 @@ use crate::bench::peers::{CarrackDoes, PeersRequest, measure};
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::option_flags::typed::{DIGEST, ENCRYPT};
+use crate::cli::words::split_words;
 use crate::command::context::context;
-use crate::command::reach::{self, BIND, CONNECT_TIMEOUT, NO_PUSH, REMOTE_PATH, TOKEN_FILE, credential, reach};
+use crate::command::reach::{self, BIND, CONNECT_TIMEOUT, NO_PUSH, REMOTE_PATH, RSH, TOKEN_FILE, credential, reach};
 use crate::error::CommandError;
 use carrack_core::duration::parse_timeout;
 use carrack_core::size::parse_size;
@@ -65,6 +67,12 @@ const TIMEOUT: Value<Duration> = Value::new(
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 const SYNC: Switch =
     Switch::new("sync", "Stop the clock only when the destination's file system is synced, for every program");
+const FAR_RSH: Value<Vec<String>> = Value::new(
+    "far-rsh",
+    "COMMAND",
+    split_words,
+    "The ssh by which A reaches B, where both are other hosts [default: ssh]",
+);
 const NODE: Value<String> =
     Value::new("node", "URL", parse_url, "The same directory of the other host at a Carrack node: carrack://host/dir");
 const RSYNCD: Value<String> = Value::new(
@@ -78,7 +86,8 @@ const GRIDFTP: Value<String> =
 const XROOTD: Value<String> = Value::new("xrootd", "URL", parse_url, "The same at an XRootD server: root://host//dir");
 
 const NOTES: &str = "\
-A and B are directories, at least one of them here; the other here, at an ssh host (host:dir) or on a node.
+A and B are directories: one of them here, and the other here, at an ssh host (host:dir) or on a node. Or A is at
+an ssh host and B anywhere else: then the programs are started at A, whose own ssh reaches B without a password.
 Every program moves the same data from A to B, as a command of its own; they take turns, and the result of
 every run is compared. Rates count the whole command, its login too.
 
@@ -86,7 +95,8 @@ If the other directory is on this very host, by ssh or without, servers for carr
 globus-url-copy, xrdcp and iperf3 are started here for this directory alone, on the loopback. Otherwise
 --node, --rsyncd, --gridftp and --xrootd name servers that run there; iperf3's is started by ssh.
 
-With --tree the programs copy the files and directories of a tree that is there; links are left out.
+With --tree the programs copy the files and directories of a tree that is there, at the host where they are
+started; links are left out.
 
 Columns: spread is the distance of the slowest run from the fastest; cpu A and cpu B are processor seconds
 here and at the other host; cpu/GB those of both for 10^9 bytes; enc is the encryption. \"unknown\" is what
@@ -102,6 +112,7 @@ pub fn command() -> Command {
         .args([TOOLS.arg(), SIZES.arg(), FILES.arg(), FILE_SIZE.arg(), SESSIONS.arg(), RUNS.arg(), STREAMS.arg()])
         .arg(TREE.arg().conflicts_with_all([FILES.name, FILE_SIZE.name]))
         .args([TIMEOUT.arg(), SYNC.arg(), NODE.arg(), RSYNCD.arg(), GRIDFTP.arg(), XROOTD.arg()])
+        .arg(FAR_RSH.arg().help_heading("Hosts"))
         .args([ENCRYPT.arg(), DIGEST.arg()].map(|arg| arg.help_heading("Carrack")))
         .args(reach::args());
     with_plain_output(verb)
@@ -109,18 +120,71 @@ pub fn command() -> Command {
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let (a, b) = (directory(flags, &A)?, directory(flags, &B)?);
+    if a.is_remote() && b.is_remote() {
+        return run_there(flags, &a, &b);
+    }
+    if let Some(given) = flags.given(&FAR_RSH) {
+        let hint = "leave it out: --rsh names the ssh of this host";
+        return Err(CommandError::usage(format!("{} is of two other hosts", given.origin)).hint(hint));
+    }
     let request = request(flags)?;
     let mut shown = BenchOutput::of_measuring(flags)?;
     let (measured, failure) = measure(&request, &context(), &mut shown)?;
     shown.finish_with(&measured, failure)
 }
 
-fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
-    let (a, b) = (directory(flags, &A)?, directory(flags, &B)?);
-    if a.is_remote() && b.is_remote() {
+/// Neither place is of this host: the programs are started at the first.
+fn run_there(flags: &Flags, a: &Location, b: &Location) -> Result<u8, CommandError> {
+    let Location::Ssh { host, path } = a else {
         let hint = format!("run it on one of the two hosts: ssh HOST carrack bench peers DIR {b}");
-        return Err(CommandError::usage("one of A and B must be a directory of this host").hint(hint));
+        let why = "of two other hosts the first must be one of ssh: the programs are started there";
+        return Err(CommandError::usage(why).hint(hint));
+    };
+    for name in [TOKEN_FILE.name, BIND.name] {
+        if let Some(origin) = flags.origin(name) {
+            return Err(CommandError::usage(format!(
+                "{origin} is of this host, and the programs are started at {host}"
+            )));
+        }
     }
+    let words = far_peers::words(flags, path, &b.to_string())?;
+    let mut shown = BenchOutput::of_measuring(flags)?;
+    let (mut measured, failure) = far_peers::measure_at(host, &words, &reach(flags)?, &context(), &mut shown)?;
+    measured.target = format!("{a} {b}");
+    shown.finish_with(&measured, failure)
+}
+
+/// The flags of this verb for a command at another host that does the same between its own directory and B.
+pub fn words_there(flags: &Flags) -> Result<Vec<OsString>, CommandError> {
+    let words = [
+        words_of(flags, &TOOLS),
+        words_of(flags, &SIZES),
+        words_of(flags, &FILES),
+        words_of(flags, &TREE),
+        words_of(flags, &FILE_SIZE),
+        words_of(flags, &SESSIONS),
+        words_of(flags, &RUNS),
+        words_of(flags, &STREAMS),
+        words_of(flags, &TIMEOUT),
+        words_of(flags, &NODE),
+        words_of(flags, &RSYNCD),
+        words_of(flags, &GRIDFTP),
+        words_of(flags, &XROOTD),
+        words_of(flags, &ENCRYPT),
+        words_of(flags, &DIGEST),
+        words_of(flags, &REMOTE_PATH),
+        words_of(flags, &CONNECT_TIMEOUT),
+    ];
+    let switches = [&SYNC, &NO_PUSH].into_iter().filter(|switch| flags.has(switch));
+    let switches = switches.map(|switch| OsString::from(format!("--{}", switch.name)));
+    let rsh = flags.given(&FAR_RSH).map(|given| word(RSH.name, &given.value));
+    Ok(words.concat().into_iter().chain(switches).chain(rsh).collect())
+}
+
+/// What a contest between a directory of this host and another place is to be.
+pub fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
+    let (a, b) = (directory(flags, &A)?, directory(flags, &B)?);
     let credential = credential(flags, &[a.clone(), b.clone()])?;
     let reach = reach(flags)?;
     let own = std::env::current_exe();
@@ -197,12 +261,18 @@ fn carrack(flags: &Flags) -> Result<(Vec<OsString>, CarrackDoes), CommandError> 
 
 /// A flag as it was given, for another command.
 fn word_of<T>(flags: &Flags, flag: &Value<T>) -> Vec<OsString> {
-    let word = |value: &[u8]| {
-        let mut word = OsString::from(format!("--{}=", flag.name));
-        word.push(OsStr::from_bytes(value));
-        word
-    };
-    flags.given(flag).iter().map(|given| word(&given.value)).collect()
+    flags.given(flag).iter().map(|given| word(flag.name, &given.value)).collect()
+}
+
+/// The same of a flag that may be given more than once.
+fn words_of<T>(flags: &Flags, flag: &Value<T>) -> Vec<OsString> {
+    flags.in_order(&[flag.name]).iter().map(|(name, given)| word(name, &given.value)).collect()
+}
+
+fn word(name: &str, value: &[u8]) -> OsString {
+    let mut word = OsString::from(format!("--{name}="));
+    word.push(OsStr::from_bytes(value));
+    word
 }
 
 fn or_default<T: Clone>(given: Vec<T>, default: &[T]) -> Vec<T> {

@@ -1,0 +1,209 @@
+//! `carrack bench peers` between two other hosts: the programs are started at the first, by this program, which ssh
+//! reaches there or is sent to. What is measured there is told here, a line each.
+
+use std::ffi::OsString;
+use std::io::{self, BufReader, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::location::SshHost;
+use carrack_core::path::display_bytes;
+use carrack_core::request::Reach;
+use carrack_engine::{Context, FarPart, io_failure, system_failure, threads};
+use carrack_measure::result::{Measurement, Row, Warning};
+use carrack_sys::sync::lock;
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+
+use super::peers;
+use crate::bench::document;
+use crate::bench::ladder::TellRow;
+use crate::bench::peers::measure;
+use crate::cli::flags::Flags;
+use crate::crowd::client::stop;
+use crate::crowd::far::next_line;
+use crate::error::CommandError;
+
+/// What the program is called with at the first host.
+pub const VERB: &str = "agent --part peers";
+const GLANCE: Duration = Duration::from_millis(100);
+/// How long the first host may take to remove what it has made, once it is told to stop.
+const END: Duration = Duration::from_secs(30);
+
+/// Has the first host measure. `words` are those of the verb there.
+///
+/// # Errors
+/// Why nothing was measured.
+pub fn measure_at(
+    host: &SshHost,
+    words: &[OsString],
+    reach: &Reach,
+    context: &Context,
+    tell: &mut dyn TellRow,
+) -> Result<(Measurement, Option<Failure>), Failure> {
+    let (noter, notes) = channel();
+    let noter = Mutex::new(noter);
+    let note: Arc<dyn Fn(String) + Send + Sync> = Arc::new(move |text| drop(lock(&noter).send(text)));
+    let FarPart { input, mut output, session: _session, .. } = FarPart::start(VERB, host, reach, &context.stop, &note)?;
+    let mut input = Some(input);
+    let order = json!({ "words": words.iter().map(|word| BASE64.encode(word.as_bytes())).collect::<Vec<_>>() });
+    let written = input.as_mut().map_or(Ok(()), |input| input.write_all(format!("{order}\n").as_bytes()));
+    written.map_err(|error| io_failure(Side::Command, format!("tell {host} what to measure"), &error))?;
+    let (teller, told) = channel();
+    let read = move || {
+        while let Some(line) = next_line(&mut output) {
+            if teller.send(line).is_err() {
+                return;
+            }
+        }
+    };
+    threads::start("what the first host tells", read).map_err(|error| system_failure(Side::Command, &error))?;
+    let mut stopped: Option<(Failure, Instant)> = None;
+    loop {
+        notes.try_iter().for_each(|text| tell.note(&text));
+        if let (None, Err(why)) = (&stopped, context.stop.check()) {
+            // The end of its input is its sign to end.
+            drop(input.take());
+            stopped = Some((why, Instant::now() + END));
+        }
+        match told.recv_timeout(GLANCE) {
+            Ok(line) => {
+                if let Some(ended) = take(&line, host, tell) {
+                    return ended;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) if stopped.as_ref().is_none_or(|(_, end)| Instant::now() < *end) => {}
+            Err(_) => {
+                let lost = || failed(ErrorCode::ConnectionLost, format!("{host}: the connection to it was lost"));
+                return Err(stopped.map_or_else(lost, |(why, _)| why));
+            }
+        }
+    }
+}
+
+/// One line; the end of all, if it is that.
+fn take(
+    line: &Value,
+    host: &SshHost,
+    tell: &mut dyn TellRow,
+) -> Option<Result<(Measurement, Option<Failure>), Failure>> {
+    let text = |value: &Value| value.as_str().map(|text| display_bytes(text.as_bytes()).to_string());
+    let fault = |value: &Value| {
+        let code = value["code"]
+            .as_u64()
+            .and_then(|code| code.try_into().ok())
+            .map_or(ErrorCode::Other, ErrorCode::from_number);
+        Some(failed(code, format!("{host}: {}", text(&value["text"])?)))
+    };
+    if let Ok(row) = document::row_from(&line["row"]) {
+        tell.row(&row);
+    } else if let Some(note) = text(&line["note"]) {
+        tell.note(&format!("{host}: {note}"));
+    } else if let (Some(word), Some(warning)) = (text(&line["warning"]["word"]), text(&line["warning"]["text"])) {
+        tell.warning(&Warning { word, text: format!("{host}: {warning}") });
+    } else if let Some(why) = fault(&line["refused"]) {
+        return Some(Err(why));
+    } else if line["measured"].is_object() {
+        let measured = document::from_json(&line["measured"]);
+        let measured =
+            measured.map_err(|why| failed(ErrorCode::ProtocolViolation, format!("{host}: its result: {why}")));
+        return Some(measured.map(|measured| (measured, fault(&line["failed"]))));
+    }
+    None
+}
+
+fn failed(code: ErrorCode, why: String) -> Failure {
+    Failure::new(code, Side::Command, why)
+}
+
+/// Measures at the first host: announces itself, and does what it is told. The end of its input ends it.
+///
+/// # Errors
+/// When standard output cannot be written to.
+pub fn run(nonce: &str, context: &Context) -> io::Result<()> {
+    let mut input = BufReader::new(io::stdin());
+    FarPart::announce(&mut io::stdout(), nonce)?;
+    let words = next_line(&mut input).map(|order| words_of(&order)).unwrap_or_default();
+    let ended = context.clone();
+    // It waits for input until the process ends.
+    let listen = move || {
+        while next_line(&mut input).is_some() {}
+        stop(&ended);
+    };
+    let mut lines = TellLines { context: context.clone() };
+    if let Err(error) = threads::start("the end of the input", listen) {
+        lines.say(&json!({ "refused": fault(&system_failure(Side::Command, &error)) }));
+        return Ok(());
+    }
+    let last = match measured(&words, context, &mut lines) {
+        Ok((measured, failure)) => {
+            json!({ "measured": document::to_json(&measured), "failed": failure.as_ref().map(fault) })
+        }
+        Err(why) => json!({ "refused": fault(&why) }),
+    };
+    lines.say(&last);
+    Ok(())
+}
+
+fn words_of(order: &Value) -> Vec<OsString> {
+    let words = order["words"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    words.filter_map(|word| BASE64.decode(word.as_bytes()).ok()).map(OsString::from_vec).collect()
+}
+
+fn fault(why: &Failure) -> Value {
+    json!({ "code": why.code.number(), "text": why.to_string() })
+}
+
+fn measured(
+    words: &[OsString],
+    context: &Context,
+    tell: &mut TellLines,
+) -> Result<(Measurement, Option<Failure>), Failure> {
+    let usage = |why: String| failed(ErrorCode::Usage, why);
+    let line = std::iter::once(OsString::from("peers")).chain(words.iter().cloned());
+    let matches = peers::command().try_get_matches_from(line).map_err(|why| usage(why.to_string()))?;
+    let request = peers::request(&Flags::new(&matches, &|_| None)).map_err(|why| usage(why.to_string()))?;
+    measure(&request, context, tell)
+}
+
+/// Tells in lines of JSON.
+struct TellLines {
+    context: Context,
+}
+
+impl TellLines {
+    fn say(&mut self, line: &Value) {
+        let mut out = io::stdout();
+        // Nobody is there any more.
+        if out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).is_err() {
+            stop(&self.context);
+        }
+    }
+}
+
+impl TellRow for TellLines {
+    fn row(&mut self, row: &Row) {
+        self.say(&json!({ "row": document::row(row) }));
+    }
+
+    fn warning(&mut self, warning: &Warning) {
+        self.say(&json!({ "warning": { "word": warning.word, "text": warning.text } }));
+    }
+
+    fn note(&mut self, text: &str) {
+        self.say(&json!({ "note": text }));
+    }
+}
+
+/// The flags of this verb as words for the first host; it has no terminal, and keeps nothing.
+pub fn words(flags: &Flags, path: &[u8], to: &str) -> Result<Vec<OsString>, CommandError> {
+    let here = match path {
+        [] => b".".to_vec(),
+        [b'/', ..] => path.to_vec(),
+        path => [b"./", path].concat(),
+    };
+    Ok([vec![OsString::from_vec(here), to.into()], peers::words_there(flags)?].concat())
+}
