@@ -209,7 +209,7 @@ fn pscheduler_throughput_says_what_it_can_run_and_for_how_long() {
     for spec in [
         json!({ "schema": 1, "dest": "ps2.example.org" }),
         json!({ "schema": 1, "source": "ps1.example.org", "dest": "2001:db8::1", "ip-version": 6, "parallel": 4 }),
-        json!({ "schema": 3, "dest": "b", "duration": "PT30S", "omit": "PT5S", "interval": "PT5S", "link-rtt": "PT1S" }),
+        json!({ "schema": 3, "dest": "b", "duration": "PT9S", "omit": "PT5S", "interval": "PT5S", "link-rtt": "PT0.1S" }),
         json!({ "schema": 4, "dest": "b", "source-node": "a:8443", "dest-node": "b:8443", "congestion": "bbr" }),
         json!({ "schema": 6, "dest": "b", "reverse": true, "reverse-connections": true, "no-delay": true }),
         json!({ "schema": 7, "dest": "b", "single-ended": true, "single-ended-port": 7421, "local-address": "::1" }),
@@ -363,7 +363,7 @@ fn pscheduler_trace_says_what_it_can_run_and_for_how_long() {
     let sandbox = Sandbox::new();
     for spec in [
         json!({ "schema": 1, "dest": "b" }),
-        json!({ "schema": 2, "source": "10.0.0.1", "source-node": "a", "dest": "10.0.0.2", "ip-version": 4, "hops": 9 }),
+        json!({ "schema": 2, "source": "::2", "source-node": "a", "dest": "::1", "ip-version": 6, "hops": 30 }),
         json!({ "schema": 1, "dest": "b", "probe-type": "udp", "queries": 1, "fragment": false, "as": false }),
     ] {
         assert_eq!(reasons(&sandbox, "trace", &spec), [""; 0], "{spec}");
