@@ -1,4 +1,4 @@
-"""The test trace: the way that `carrack bench net` looks for before it measures."""
+"""The test trace: the way that `carrack bench net --only-path` looks for."""
 import json
 import socket
 import threading
@@ -73,14 +73,13 @@ def seconds_of(wanted):
 
 def words_of(wanted):
     """The command; ValueError if a host has no such address."""
-    # What would be measured after the search is as little as can be: run() does not wait for it.
-    words = ["bench", "net", "--json", "--no-keep", "--way=there", "--streams=1", "--mode=clear", "--time=1s"]
+    words = ["bench", "net", "--json", "--no-keep", "--only-path"]
     words += bind(wanted["dest"], wanted["own"], wanted["version"])
     return [*words, "--rsh", RSH, "--", place(wanted["dest"])]
 
 
 def searched(words):
-    """The row of the way there, or None; and why there is none. The command ends when the way is told."""
+    """The row of the way there, or None; and why there is none."""
     process = started(words)
     late = threading.Event()
 

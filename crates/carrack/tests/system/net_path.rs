@@ -90,12 +90,12 @@ fn measured(near: &Namespace, far: &Namespace, address: &str) -> [Value; 2] {
     let bracketed = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
     let node = Node::on(&far.prefix(), &sandbox, "root", &bracketed);
     let mut command = sandbox.carrack();
-    command.args(["bench", "net", &node.at(""), &node.token(), "--json", "--no-keep"]);
-    command.args(["--way=there", "--streams=1", "--mode=clear", "--time=1s", "--omit=0"]);
+    command.args(["bench", "net", &node.at(""), &node.token(), "--json", "--no-keep", "--only-path"]);
     let output = near.on(&command).output_in_time().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(lines.iter().filter(|line| line["type"] == "row").count(), 2, "nothing else is measured: {told}");
     ["path there", "path back"].map(|name| {
         lines.iter().find(|line| line["name"] == name).unwrap_or_else(|| panic!("no {name}: {told}")).clone()
     })

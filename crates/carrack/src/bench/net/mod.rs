@@ -42,6 +42,8 @@ pub struct NetRequest {
     pub discard: bool,
     /// Look for the way that packets take, both ways, before the first row.
     pub path: bool,
+    /// Send nothing but what that takes.
+    pub only_path: bool,
 }
 
 /// More than anybody moves in the time that a measurement may take: five minutes at 2 Tbit/s.
@@ -62,7 +64,8 @@ pub fn measure(request: &NetRequest, context: &Context, tell: &mut dyn TellRow) 
         rows.iter().for_each(|row| tell.row(row));
         run.facts.extend(path::facts(&rows));
     }
-    for step in request.choice.steps() {
+    let steps = if request.only_path { Vec::new() } else { request.choice.steps() };
+    for step in steps {
         for row in run.step(step, tell) {
             tell.row(&row);
             rows.push(row);
@@ -345,6 +348,7 @@ mod tests {
             warm_up: Duration::from_secs(1),
             discard: false,
             path: true,
+            only_path: false,
         };
         assert_eq!(settings(&request).len(), 2, "{:?}", settings(&request));
         let reach = Reach { local_address: "10.0.0.7".parse().ok(), ..Reach::default() };

@@ -45,6 +45,8 @@ const OMIT: Value<Duration> =
 const DISCARD: Switch =
     Switch::new("discard", "In the clear, have the receiver's kernel throw the bytes away uncopied");
 const NO_PATH: Switch = Switch::new("no-path", "Do not look for the routers on the way and the largest packet");
+const ONLY_PATH: Switch =
+    Switch::new("only-path", "Look for the routers on the way and the largest packet, and measure nothing");
 const IPERF3: Value<Iperf3Server> = Value::new(
     "iperf3",
     "HOST",
@@ -101,6 +103,7 @@ pub fn command() -> Command {
             OMIT.arg(),
             DISCARD.arg(),
             NO_PATH.arg(),
+            ONLY_PATH.arg().conflicts_with_all([&chosen[..], &[NO_PATH.name, DISCARD.name, EACH_SECOND.name]].concat()),
             CONGESTION.arg(),
             IPERF3.arg(),
             IPERF3_LISTEN.arg().conflicts_with_all(chosen),
@@ -145,7 +148,11 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         discard: flags.has(&DISCARD),
         // iperf3's document has no place for it.
         path: !flags.has(&NO_PATH) && !wants_iperf3(flags)?,
+        only_path: flags.has(&ONLY_PATH),
     };
+    if request.only_path && !request.path {
+        return Err(CommandError::usage("--format iperf3 has no place for the way: leave --only-path out"));
+    }
     let mut shown = BenchOutput::of_measuring(flags)?;
     shown.show_seconds(flags.has(&EACH_SECOND));
     let (measured, failure) = measure(&request, &context(), &mut shown);
