@@ -184,7 +184,7 @@ fn check_unit(option: &Definition, text: &str) -> Result<(), String> {
     let is_bare = text.bytes().all(|byte| byte.is_ascii_digit()) && text.bytes().any(|byte| byte != b'0');
     match option.name == RATE_LIMIT.name {
         true if is_bare => Err(format!("{text} has no unit: write {text}K, which rsync takes it for, or {text}B")),
-        true if text == "off" => Err("off: 0 is no limit".to_owned()),
+        true if text == "off" => Err("write 0 for no limit".to_owned()),
         true if text.contains([':', ',']) => Err(format!("{text}: one rate holds, for both ways and at all times")),
         _ => Ok(()),
     }

@@ -399,6 +399,7 @@ fn lines_of_other_programs_have_no_other_effect_without_a_word() {
         (&["--backup-dir", "remote:old", "tree", "none"], &["remote:old looks like a path on a host", "below DST"]),
         (&["--inplace", "--backup", "tree", "none"], &["error: what is written in place is not kept"]),
         (&["--bwlimit", "10M:1M", "tree", "none"], &["one rate holds"]),
+        (&["--bwlimit", "off", "tree", "none"], &["write 0 for no limit"]),
         (&["--timeout=0", "tree", "none"], &["or the flag is left out"]),
         (&["-a", "--no-o", "tree", "none"], &["contradict each other", "leave -a out"]),
         (&["-rt", "tree", "none"], &["-t is a flag of rsync", "leave it out"]),
