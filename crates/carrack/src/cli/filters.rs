@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use carrack_core::attributes::Time;
 use carrack_core::filter::{AddedRule, Filters, RuleForm, entries_of};
 use carrack_core::limits;
+use carrack_core::options::{DELETE, DELETE_BEFORE, DELETE_EXCLUDED};
 use carrack_core::path::display_bytes;
 use carrack_sys::host::clock_seconds;
 use clap::{Arg, ArgAction};
@@ -14,9 +15,10 @@ use clap::{Arg, ArgAction};
 use super::files_from::{FROM0, end_of_entries};
 use super::flag::Value;
 use super::flags::{Flags, Given};
+use super::foreign::patterns;
 use super::option_flags;
 use crate::error::CommandError;
-use crate::output::stream;
+use crate::output::{say, stream};
 
 const EXCLUDE: Value<Vec<u8>> =
     Value::path("exclude", "PATTERN", "Leave out what matches; like rsync's, and the first rule that matches decides");
@@ -64,6 +66,7 @@ pub fn filters(flags: &Flags, deletes_excluded: bool) -> Result<Filters, Command
     let mut filters = Filters::new(deletes_excluded);
     let end = end_of_entries(flags);
     let given = flags.in_order(&[EXCLUDE.name, INCLUDE.name, FILTER.name, EXCLUDE_FROM.name, INCLUDE_FROM.name]);
+    let are_all_include = given.iter().all(|(flag, _)| [INCLUDE.name, INCLUDE_FROM.name].contains(flag));
     for (flag, Given { origin, value }) in given {
         let added = match flag {
             "exclude" => add(&mut filters, RuleForm::Exclude, &value, (0, end)),
@@ -77,8 +80,27 @@ pub fn filters(flags: &Flags, deletes_excluded: bool) -> Result<Filters, Command
             RuleRefusal::File(error) => error,
         })?;
     }
-    Ok(filters)
+    let may_delete = [DELETE, DELETE_BEFORE, DELETE_EXCLUDED];
+    let deletes = may_delete.iter().any(|one| flags.knows(one.flag.name()) && flags.option(one).is_some());
+    match are_all_include && patterns::only_include(&filters) {
+        // Whoever means what rclone does with it would lose what he does not name.
+        true if deletes => {
+            Err(CommandError::usage(format!("{INCLUDE_ALONE}, and all would be deleted that SRC lacks"))
+                .hint(patterns::INCLUDE_ONLY)
+                .hint("if all is meant, leave --include out"))
+        }
+        true => {
+            say(&format!("note: {INCLUDE_ALONE}: {}", patterns::INCLUDE_ONLY));
+            Ok(filters)
+        }
+        false => {
+            patterns::note_of_directories(&filters).into_iter().for_each(say);
+            Ok(filters)
+        }
+    }
 }
+
+const INCLUDE_ALONE: &str = "--include alone leaves nothing out";
 
 enum RuleRefusal {
     Rule(String),
@@ -87,6 +109,7 @@ enum RuleRefusal {
 
 /// Adds a rule that a flag has, or a file so many deep, whose entries end with that byte.
 fn add(filters: &mut Filters, form: RuleForm, line: &[u8], (depth, end): (u32, u8)) -> Result<(), RuleRefusal> {
+    patterns::check_braces(line).map_err(RuleRefusal::Rule)?;
     match filters.add(form, line).map_err(RuleRefusal::Rule)? {
         AddedRule::Taken => Ok(()),
         AddedRule::Merge(file, form) if depth < MERGE_DEPTH => merge(filters, form, &file, (depth + 1, end)),

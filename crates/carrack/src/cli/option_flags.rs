@@ -1,8 +1,8 @@
 //! The flags of the options that copies and tasks have: each follows from its definition.
 
 use carrack_core::options::{
-    AskedOptions, COMPARE_DEST, COPY_DEST, Definition, Flag, FormGroup, LINK_DEST, OF_A_COMPARISON, OF_A_COPY,
-    OF_FILES, RATE_LIMIT, Takes, WordFlag,
+    AskedOptions, BACKUP_DIR, COMPARE_DEST, COPY_DEST, Definition, Flag, FormGroup, LINK_DEST, OF_A_COMPARISON,
+    OF_A_COPY, OF_FILES, RATE_LIMIT, Takes, WordFlag,
 };
 use carrack_core::request::{HardLinks, KeptXattrs, Renames};
 use clap::{Arg, ArgAction};
@@ -171,6 +171,7 @@ fn read<'a>(flags: &Flags, options: impl Iterator<Item = &'a Definition>) -> Res
         if let Some(given) = flags.option(option) {
             given.check(|text| {
                 check_unit(option, text)?;
+                check_place(option, text)?;
                 asked.set(option, text)
             })?;
         }
@@ -178,13 +179,29 @@ fn read<'a>(flags: &Flags, options: impl Iterator<Item = &'a Definition>) -> Res
     Ok(asked)
 }
 
-/// A rate of a bare number would be a thousand times what rsync makes of it.
+/// A rate of a bare number would be a thousand times what rsync makes of it; rclone's have words and times.
 fn check_unit(option: &Definition, text: &str) -> Result<(), String> {
     let is_bare = text.bytes().all(|byte| byte.is_ascii_digit()) && text.bytes().any(|byte| byte != b'0');
-    match option.name == RATE_LIMIT.name && is_bare {
-        true => Err(format!("{text} has no unit: write {text}K, which rsync takes it for, or {text}B")),
-        false => Ok(()),
+    match option.name == RATE_LIMIT.name {
+        true if is_bare => Err(format!("{text} has no unit: write {text}K, which rsync takes it for, or {text}B")),
+        true if text == "off" => Err("write 0 for no limit".to_owned()),
+        true if text.contains([':', ',']) => Err(format!("{text}: one rate holds, for both ways and at all times")),
+        _ => Ok(()),
     }
+}
+
+/// rclone has these directories on another host, and here one of that name would be made.
+fn check_place(option: &Definition, text: &str) -> Result<(), String> {
+    let is_one = [BACKUP_DIR, LINK_DEST, COPY_DEST, COMPARE_DEST].iter().any(|of| of.name == option.name);
+    let place = text.split('\n').filter(|_| is_one).find(|line| {
+        let host = line.split_once(':').filter(|(host, _)| !host.is_empty() && !host.contains('/'));
+        // 12:30 is a time of day.
+        let is_digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
+        host.is_some_and(|(host, path)| !(is_digit(host.bytes().last()) && is_digit(path.bytes().next())))
+    });
+    let where_it_is = if option.name == BACKUP_DIR.name { "below" } else { "relative to" };
+    place
+        .map_or(Ok(()), |place| Err(format!("{place} looks like a path on a host: name a directory {where_it_is} DST")))
 }
 
 /// The usage error of digests that leave nothing to verify by.

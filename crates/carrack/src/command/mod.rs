@@ -141,7 +141,7 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
         return exit_code_of(Err(error), false);
     }
     let arguments = cli::bare::with_verb(&tree, arguments);
-    let parsed = tree.clone().try_get_matches_from(&arguments);
+    let parsed = cli::foreign::parsed_as_meant(&tree, &arguments);
     if let Some(error) = cli::foreign::explain(&parsed, &arguments) {
         return exit_code_of(Err(error), false);
     }

@@ -11,7 +11,7 @@ use super::whole_tree;
 use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
 use crate::cli::flags::Flags;
 use crate::cli::foreign::{
-    BBCP_FLAGS, FOREIGN_FLAGS, FOREIGN_TASK_FLAGS, ForeignEffect, ForeignFlag, GLOBUS_URL_COPY_FLAGS,
+    BBCP_FLAGS, FOREIGN_FLAGS, FOREIGN_TASK_FLAGS, ForeignEffect, ForeignFlag, GLOBUS_URL_COPY_FLAGS, LEAVE_IT_OUT,
 };
 use crate::cli::settings::Settings;
 use crate::cli::words::split_words;
@@ -150,11 +150,12 @@ fn foreign(flags: &[ForeignFlag]) -> String {
     let rows = flags.iter().map(|row| {
         let names = row.names.iter().map(|name| format!("`{}`", cell(name))).collect::<Vec<_>>().join(", ");
         let (effect, ours) = match row.effect {
-            ForeignEffect::Always => ("without effect", String::new()),
+            ForeignEffect::Always | ForeignEffect::Unless(_) => ("without effect", String::new()),
+            ForeignEffect::Amid(ours) => ("refused, unless other letters follow", format!(": {}", cell(ours))),
             ForeignEffect::Taken("") => ("taken", String::new()),
             ForeignEffect::Taken(ours) => ("taken", format!(" (`{}`)", cell(ours))),
             ForeignEffect::Ours(ours) => ("refused", format!(": {}", cell(ours))),
-            ForeignEffect::Refused => ("refused", String::new()),
+            ForeignEffect::Refused => ("refused", format!(": {LEAVE_IT_OUT}")),
             ForeignEffect::Different("") => ("another meaning", String::new()),
             ForeignEffect::Different(ours) => ("another meaning", format!(": `{}`", cell(ours))),
         };

@@ -382,6 +382,53 @@ fn words_that_are_no_verbs_and_files_that_look_like_hosts_are_told() {
     sandbox.run(["a", "sftp://box/b"]).failed_with(2, &["type box:/b (over ssh)"]);
 }
 
+/// Each line is one that people type from habit of another program, where it does something else.
+#[test]
+fn lines_of_other_programs_have_no_other_effect_without_a_word() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tree/a.txt", "a");
+    sandbox.write("tree/sub/b.txt", "b");
+    sandbox.write("key", "-----BEGIN OPENSSH PRIVATE KEY-----\n");
+    sandbox.write("2024/c", "c");
+    sandbox.write("list", "tree\n");
+    for (line, said) in [
+        (&["-i", "key", "tree", "none"][..], &["-i prints what changes, and key would be copied", "ssh -i KEY"][..]),
+        (&["-I", "list", "none"], &["-I sends every file, and list would be copied", "--files-from"]),
+        (&["sync", "--delete", "--include", "*.txt", "tree/", "none"], &["--include alone leaves nothing out", "*/"]),
+        (&["--exclude", "*.{txt,md}", "tree", "none"], &["{txt,md} is no choice", "a rule for each"]),
+        (&["--backup-dir", "remote:old", "tree", "none"], &["remote:old looks like a path on a host", "below DST"]),
+        (&["--inplace", "--backup", "tree", "none"], &["error: what is written in place is not kept"]),
+        (&["--bwlimit", "10M:1M", "tree", "none"], &["one rate holds"]),
+        (&["--bwlimit", "off", "tree", "none"], &["write 0 for no limit"]),
+        (&["--timeout=0", "tree", "none"], &["or the flag is left out"]),
+        (&["-a", "--no-o", "tree", "none"], &["contradict each other", "leave -a out"]),
+        (&["-rt", "tree", "none"], &["-t is a flag of rsync", "leave it out"]),
+        (&["--fuzzy", "tree", "none"], &["hint: leave it out"]),
+    ] {
+        let ran = sandbox.run(line);
+        ran.failed_with(2, said);
+        assert!(!ran.stderr.contains("--verify none"), "{}", ran.stderr);
+        assert!(!sandbox.path("none").exists(), "{line:?}");
+    }
+    sandbox.ok(["-avzh", "tree/", "letters"]);
+    sandbox.ok(["sync", "-rlptgoD", "tree/", "joined"]);
+    sandbox.ok(["-h", "--no-o", "tree/", "beside"]);
+    for copy in ["letters", "joined", "beside"] {
+        assert_eq!(fs::read(sandbox.path(copy).join("sub/b.txt")).unwrap(), b"b", "{copy}");
+    }
+    sandbox.ok(["--stats", "2024", "year"]);
+    assert!(sandbox.path("year/2024/c").exists());
+    sandbox.ok(["--backup-dir", "before_12:30", "tree/", "joined"]);
+    let alone = sandbox.ok(["-n", "--include", "*.txt", "tree/", "none"]);
+    assert!(alone.stderr.contains("note: --include alone leaves nothing out"), "{}", alone.stderr);
+    let top = sandbox.ok(["--include", "*.txt", "--exclude", "*", "tree/", "top"]);
+    assert!(top.stderr.contains("leaves directories out, too") && !sandbox.path("top/sub").exists(), "{}", top.stderr);
+    let all = sandbox.ok(["--include", "*/", "--include", "*.txt", "--exclude", "*", "tree/", "all"]);
+    assert!(!all.stderr.contains("note:") && sandbox.path("all/sub/b.txt").exists(), "{}", all.stderr);
+    let once = sandbox.ok(["sync", "--max-delete", "1", "tree/", "joined"]);
+    assert_eq!(once.stderr.matches("mean nothing without --delete").count(), 1, "{}", once.stderr);
+}
+
 #[test]
 fn ls_is_sorted_and_verbs_tell_what_they_did_where_that_is_asked_for() {
     let sandbox = Sandbox::new();

@@ -23,7 +23,7 @@ pub const BBCP_FLAGS: &[ForeignFlag] = &[
     without_effect(&["-A", "--mkdir"], "missing directories above the target are made"),
     without_effect(&["-b", "--buffers"], "buffers are chosen while the copy runs").word(),
     without_effect(&["-B", "--buffsz"], "the size of reads and writes is chosen").word(),
-    taken(&["-c", "--compress"], "--compress", "zstd compresses, as hard as the path leaves time for")
+    taken(&["-c", "--compress"], "--compress", "zstd compresses, as hard as the path leaves time for; 0 turns it off")
         .perhaps(WordKind::Number),
     taken(&["-C", "--config"], "", "the flags in the file are read in its place").word(),
     taken(&["-d", "--dirbase"], "--relative", "what follows the directory is kept in the target's path").word(),
@@ -34,7 +34,7 @@ pub const BBCP_FLAGS: &[ForeignFlag] = &[
     taken(&["-f", "--force"], "", "what exists is replaced, once the new file is whole and verified"),
     without_effect(&["-F", "--nofschk"], "a file that does not fit fails by itself"),
     without_effect(&["-g", "--gross"], "empty trees are copied, too"),
-    taken(&["-h", "--help"], "", "the help of this table is printed"),
+    taken(&["-h", "--help"], "", "the help is printed"),
     taken(&["-i", "--idfile"], "-e 'ssh -i KEY'", "ssh is given the key").word(),
     taken(&["-I", "--infiles"], "", "the sources are read from the file, one a line").word(),
     without_effect(

@@ -7,7 +7,7 @@ use carrack_core::attributes::Time;
 use carrack_core::credential::Credential;
 use carrack_core::duration::{parse_duration, parse_timeout};
 use carrack_core::location::{Location, parse_host};
-use carrack_core::options::{self as defined, FormGroup};
+use carrack_core::options::{self as defined, AskedOptions, FormGroup};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
     Compare, CopyOptions, CopyRequest, Delta, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Reflink, Verify,
@@ -31,7 +31,7 @@ use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
 use crate::output::itemized::{ContentWay, LineFormat};
-use crate::output::timeline::write::asked;
+use crate::output::timeline::write;
 use crate::output::{BarChoice, CopyTarget, OutputOptions, TimelineOptions};
 use crate::tokens;
 
@@ -253,7 +253,7 @@ fn parse_silence(text: &str) -> Result<Duration, String> {
     if bounds.contains(&silence) {
         Ok(silence)
     } else {
-        Err("a silence is from 10s to 1d: an end is heard from every 5 seconds, and one that is gone never".to_owned())
+        Err("a silence is from 10s to 1d, or the flag is left out: an end is heard from every 5 seconds".to_owned())
     }
 }
 
@@ -305,12 +305,13 @@ pub fn sync(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
 fn asked_for(flags: &Flags, compare: Compare, keeps_links: bool) -> Result<(CopyRequest, OutputOptions), CommandError> {
     let (typed, destination) = typed(flags)?;
     check_places(&typed, &destination)?;
+    let asked = option_flags::asked(flags)?;
     let list = list(flags, &typed)?;
     // What is below sources is made with its path.
     let is_implied = list.as_ref().is_some_and(|list| list.is_below_sources);
     let relative = (flags.has(&RELATIVE) && !is_implied).then(|| RelativeSources::of(&typed)).transpose()?;
     let typed = relative.as_ref().map_or(typed, |relative| vec![relative.base.clone()]);
-    let (sources, destination) = open(flags, typed, destination)?;
+    let (sources, destination) = open(flags, &asked, typed, destination)?;
     let credentials_there = (sources.first().and_then(VerbPlace::credential), destination.credential());
     // The user's own tokens are not for endpoints.
     let own = |place: &VerbPlace| match place.endpoint() {
@@ -324,7 +325,7 @@ fn asked_for(flags: &Flags, compare: Compare, keeps_links: bool) -> Result<(Copy
     check_standard_output(&destination, &output)?;
     let mut options = CopyOptions { compare, ..Default::default() };
     options.kept.hard_links = keeps_links;
-    let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio), options)?;
+    let mut options = copy_options(flags, asked, &output, sources.contains(&Location::Stdio), options)?;
     if relative.is_some() {
         check_asked_of_sources(options.require_mount, options.filters.one_file_system)?;
     }
@@ -355,7 +356,7 @@ fn asked_for(flags: &Flags, compare: Compare, keeps_links: bool) -> Result<(Copy
         place => CopyTarget::Place(place.clone()),
     };
     let timeline = timeline(flags)?;
-    output.timeline = timeline.map(|path| TimelineOptions { path, asked: asked(&request) });
+    output.timeline = timeline.map(|path| TimelineOptions { path, asked: write::asked(&request) });
     Ok((request, output))
 }
 
@@ -396,15 +397,14 @@ fn typed(flags: &Flags) -> Result<(Vec<Location>, Location), CommandError> {
 /// Opens where the copy begins, and where it goes.
 fn open(
     flags: &Flags,
+    asked: &AskedOptions,
     typed: Vec<Location>,
     destination: Location,
 ) -> Result<(Vec<VerbPlace>, VerbPlace), CommandError> {
     let of_source = if flags.has(&REMOVE_SOURCE_FILES) { Needs::MOVE } else { Needs::READ };
-    let mut asked = CopyOptions::default();
-    option_flags::asked(flags)?
-        .apply(Time::new(clock_seconds(), 0), &mut asked)
-        .map_err(option_flags::refused_digests)?;
-    let to = if asked.kept.gives_rights() && !asked.fake_super { Needs::WRITE_OWNED } else { Needs::WRITE };
+    let mut options = CopyOptions::default();
+    asked.apply(Time::new(clock_seconds(), 0), &mut options).map_err(CommandError::usage)?;
+    let to = if options.kept.gives_rights() && !options.fake_super { Needs::WRITE_OWNED } else { Needs::WRITE };
     let needs = typed.into_iter().map(|source| (source, of_source)).chain([(destination, to)]);
     let mut sources = named::open(flags, needs)?;
     let Some(destination) = sources.pop() else { return Err(missing_location(None)) };
@@ -437,15 +437,15 @@ fn missing_location(only: Option<Location>) -> CommandError {
 
 fn copy_options(
     flags: &Flags,
+    mut asked: AskedOptions,
     output: &OutputOptions,
     takes_stdin: bool,
     default: CopyOptions,
 ) -> Result<CopyOptions, CommandError> {
-    let mut asked = option_flags::asked(flags)?;
     if asked.verify == Some(Verify::Source) && takes_stdin {
         return Err(CommandError::usage("--verify source reads the source twice, and standard input can be read once"));
     }
-    let digest = asked.digests().map_err(option_flags::refused_digests)?;
+    let digest = asked.digests().map_err(CommandError::usage)?;
     if output.proves() && digest.main != Some(MainDigest::Blake3) {
         let left_out = digest.main.map_or("none", MainDigest::name);
         let flag = if output.manifest.is_some() { "--manifest" } else { "--receipt" };
@@ -467,7 +467,7 @@ fn copy_options(
     };
     options.filters = filters::filters(flags, asked.delete_excluded)?;
     asked.compare = asked.compare.or(compare_by(flags));
-    asked.apply(Time::new(clock_seconds(), 0), &mut options).map_err(option_flags::refused_digests)?;
+    asked.apply(Time::new(clock_seconds(), 0), &mut options).map_err(CommandError::usage)?;
     Ok(options)
 }
 

@@ -2,7 +2,7 @@
 
 use carrack_core::path::display_bytes;
 
-use crate::cli::foreign::{Follows, ForeignEffect, ForeignFlag, WordKind};
+use crate::cli::foreign::{Follows, ForeignEffect, ForeignFlag, LEAVE_IT_OUT, WordKind};
 
 /// A line, taken apart.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ pub enum LineError {
         /// Why.
         why: &'static str,
         /// What does the same, or comes nearest to it.
-        ours: Option<&'static str>,
+        ours: &'static str,
     },
     /// A value that the flag does not take.
     Value {
@@ -92,7 +92,8 @@ impl OldLine {
     pub fn number_of(flag: &str, value: &[u8], low: u64, high: u64) -> Result<u64, LineError> {
         let number = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let number = number.and_then(|text| text.parse().ok()).filter(|number| (low..=high).contains(number));
-        number.ok_or_else(|| LineError::value(flag, value, format!("a number from {low} to {high} is expected")))
+        let bounds = if high == u64::MAX { format!("{low} on") } else { format!("{low} to {high}") };
+        number.ok_or_else(|| LineError::value(flag, value, format!("a number from {bounds} is expected")))
     }
 
     /// What was given and has no effect.
@@ -102,9 +103,12 @@ impl OldLine {
 
     fn take(&mut self, row: &'static ForeignFlag, typed: String, value: Option<Vec<u8>>) -> Result<(), LineError> {
         let ours = match row.effect {
-            ForeignEffect::Ours(ours) => Some(ours),
+            ForeignEffect::Ours(ours) => ours,
             // No line of a program has flags of another meaning than its own.
-            ForeignEffect::Refused | ForeignEffect::Different(_) => None,
+            ForeignEffect::Refused
+            | ForeignEffect::Different(_)
+            | ForeignEffect::Unless(_)
+            | ForeignEffect::Amid(_) => LEAVE_IT_OUT,
             ForeignEffect::Always | ForeignEffect::Taken(_) => {
                 self.flags.push(GivenFlag { row, typed, value });
                 return Ok(());
@@ -288,8 +292,8 @@ mod tests {
         assert_eq!(taken(by_letters, BBCP_FLAGS, "--nope a h:b"), unknown("--nope", 1));
         assert_eq!(taken(by_letters, BBCP_FLAGS, "--force=1 a h:b"), unknown("--force=1", 1));
         assert!(matches!(taken(by_letters, BBCP_FLAGS, "-s"), Err(LineError::NoWord { at: 1, .. })));
-        assert!(matches!(taken(by_letters, BBCP_FLAGS, "-L x a b"), Err(LineError::Refused { ours: Some(_), .. })));
-        assert!(matches!(taken(by_letters, BBCP_FLAGS, "-+ a b"), Err(LineError::Refused { ours: None, .. })));
+        assert!(matches!(taken(by_letters, BBCP_FLAGS, "-L x a b"), Err(LineError::Refused { .. })));
+        assert!(matches!(taken(by_letters, BBCP_FLAGS, "-+ a b"), Err(LineError::Refused { ours: LEAVE_IT_OUT, .. })));
     }
 
     #[test]

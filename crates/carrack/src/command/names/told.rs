@@ -133,7 +133,7 @@ pub fn help(table: &[ForeignFlag]) -> String {
         let what = match row.effect {
             ForeignEffect::Always => "taken, without effect",
             ForeignEffect::Taken(_) => "taken",
-            ForeignEffect::Ours(_) | ForeignEffect::Refused | ForeignEffect::Different(_) => "refused",
+            _ => "refused",
         };
         text += &format!("  {}{word}\n      {what}: {}\n", row.names.join(", "), row.why);
     }

@@ -168,6 +168,10 @@ impl Case {
             }
         }
         case.rules = (0..chance.below(6)).map(|_| rule(chance)).collect();
+        // Without another rule they have no effect, and Carrack refuses them where something may be deleted.
+        if case.rules.iter().all(|rule| rule.starts_with("--include")) {
+            case.rules.clear();
+        }
         if case.rules.iter().any(|rule| rule.contains(".rules")) {
             case.add_rule_files(chance);
         }

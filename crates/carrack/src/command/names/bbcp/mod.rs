@@ -67,7 +67,7 @@ fn refuse(error: &LineError) -> u8 {
         LineError::Value { typed, why } => (format!("{typed}: {why}"), WRONG_LINE),
     };
     stream::say_line(&format!("{NAME}: {text}"));
-    if let LineError::Refused { ours: Some(ours), .. } = error {
+    if let LineError::Refused { ours, .. } = error {
         stream::say_line(&format!("{NAME}: hint: {ours}"));
     }
     code
@@ -248,7 +248,7 @@ fn flags(line: &OldLine) -> Result<Vec<OsString>, LineError> {
     if let Some(streams) = line.number("-s", 1, 64)? {
         add(&["--streams", &streams.to_string()]);
     }
-    if line.has("-c") {
+    if line.has("-c") && line.value("-c") != Some(b"0") {
         add(&["--compress"]);
     }
     if let Some(rate) = line.value("-x") {
@@ -346,7 +346,7 @@ fn path_below(base: &[u8], source: &OldPlace) -> Vec<u8> {
 /// The rule that leaves out what is in a directory.
 fn nothing_in(path: &[u8]) -> [OsString; 2] {
     let escaped = path.iter().flat_map(|&byte| {
-        let is_special = b"*?[\\".contains(&byte);
+        let is_special = b"*?[{\\".contains(&byte);
         is_special.then_some(b'\\').into_iter().chain([byte])
     });
     ["--exclude".into(), OsString::from_vec([b"/".to_vec(), escaped.collect(), b"/*".to_vec()].concat())]
@@ -392,4 +392,19 @@ fn piped(
 /// A failure of the line itself.
 fn failure(code: ErrorCode, why: String) -> CommandError {
     CommandError::from(Failure::new(code, Side::Command, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn level_0_turns_compression_off_and_any_other_turns_it_on() {
+        for (words, compresses) in [(&["-c", "0"][..], false), (&["-c"], true), (&["-c", "1"], true), (&["-c9"], true)]
+        {
+            let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+            let flags = flags(&by_letters(BBCP_FLAGS, &words).expect("a line")).expect("flags");
+            assert_eq!(flags.iter().any(|flag| flag == "--compress"), compresses, "{words:?}");
+        }
+    }
 }

@@ -48,7 +48,7 @@ fn refuse(error: &LineError) -> u8 {
             (format!("argument #{at} ({typed}) : unknown option; -help shows all of them"), None)
         }
         LineError::NoWord { typed, at } => (format!("argument #{at} ({typed}) : a word is missing behind it"), None),
-        LineError::Refused { typed, why, ours } => (format!("{typed} is not taken here: {why}"), *ours),
+        LineError::Refused { typed, why, ours } => (format!("{typed} is not taken here: {why}"), Some(*ours)),
         LineError::Value { typed, why } => (format!("{typed}: {why}"), None),
     };
     stream::say_line(&format!("\nerror: {text}"));
@@ -127,7 +127,13 @@ fn flags(line: &OldLine) -> Result<Vec<OsString>, LineError> {
     let mut add = |words: &[&str]| flags.extend(words.iter().map(|word| OsString::from(*word)));
     // Its files are new ones: of now, and with the permissions that the umask leaves.
     let umask = umask();
-    add(&["--no-times", "--chmod", &format!("D{:o},F{:o}", 0o777 & !umask, 0o666 & !umask), "--copy-links"]);
+    add(&["--copy-links"]);
+    if !line.has("-preserve") {
+        add(&["--no-times"]);
+    }
+    if !line.has("-cp") {
+        add(&["--chmod", &format!("D{:o},F{:o}", 0o777 & !umask, 0o666 & !umask)]);
+    }
     if !line.has("-r") {
         add(&["--exclude", "*/"]);
     }
@@ -264,4 +270,24 @@ fn word(url: &Url, is_destination: bool) -> OsString {
 /// A path of bytes as one of the system.
 fn path_of(bytes: &[u8]) -> &OsStr {
     OsStr::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_permissions_are_kept_on_request_alone() {
+        for (words, times, permissions) in [
+            (&[][..], false, false),
+            (&["-preserve"], true, false),
+            (&["-cp"], false, true),
+            (&["-copy-perms"], false, true),
+        ] {
+            let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+            let flags = flags(&by_words(GLOBUS_URL_COPY_FLAGS, &words).expect("a line")).expect("flags");
+            let has = |flag: &str| flags.iter().any(|given| given == flag);
+            assert_eq!((!has("--no-times"), !has("--chmod")), (times, permissions), "{words:?}");
+        }
+    }
 }
