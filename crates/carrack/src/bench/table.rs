@@ -129,6 +129,7 @@ impl Table {
                 let words = [peers::ENCRYPTS, peers::VERIFIES].into_iter().filter_map(|name| row.condition(name));
                 self.peers_words.extend(words.map(str::to_owned));
                 lines.push(line);
+                lines.extend(peers::lines::uneven(row).iter().flat_map(|told| wrapped(told)));
                 lines.extend(wrapped(&if error.is_empty() { String::new() } else { format!("then failed: {error}") }));
             }
             None => {

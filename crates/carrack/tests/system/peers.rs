@@ -383,3 +383,46 @@ fn peers_between_two_other_hosts_refuse_what_is_of_this_one() {
         sandbox.run([&["bench", "peers"], arguments].concat()).failed_with(2, &[words]);
     }
 }
+
+/// cp within a host; and from another directory than memory.
+#[test]
+fn peers_within_a_host_have_cp_beside_them_warm_and_cold() {
+    let sandbox = Sandbox::new();
+    make_dirs(&sandbox);
+    let some = ["--json", "--size=1M", "--files=20", "--runs=1", "--sessions=1", "--tool=carrack,cp,wget"];
+    let ran = sandbox.ok([&["bench", "peers", "a", "b", "--cache=warm,cold"], &some[..]].concat());
+    let told = rows(&ran);
+    for name in ["carrack", "cp"] {
+        let caches: Vec<&Value> = measured(&told, name).map(|row| &row["conditions"]["cache"]).collect();
+        assert_eq!(caches, [&Value::Null, &"cold".into(), &Value::Null, &"cold".into()], "{}", ran.stdout);
+    }
+    assert_eq!(reason(&told, "wget"), "it only fetches: name the other host's directory first");
+    let shown = sandbox.ok(["bench", "show"]).stdout;
+    assert!(shown.contains("one file of 1M, not in memory") && shown.lines().all(|line| line.chars().count() <= 80));
+    nothing_stays(&sandbox);
+}
+
+/// What is fetched from a server of HTTP, which is started here; and a source that the other host drops from memory.
+#[test]
+fn peers_that_fetch_have_wget_beside_them() {
+    let sandbox = Sandbox::in_memory();
+    make_dirs(&sandbox);
+    let (server, there) = far(&sandbox);
+    for program in ["find", "dd"] {
+        let found = ["/usr/bin", "/bin"].map(|at| Path::new(at).join(program));
+        let path = found.iter().find(|path| path.exists()).unwrap();
+        let _ = std::os::unix::fs::symlink(path, server.bin.join(program));
+    }
+    let line = ["bench", "peers", &there, "a", &server.rsh, "--tool=carrack,wget,cp", "--cache=cold"];
+    let ran = sandbox.ok([&line[..], &SMALL].concat());
+    let told = rows(&ran);
+    let names =
+        if is_there("wget") && is_there("python3") { &["carrack", "cp", "wget"][..] } else { &["carrack", "cp"] };
+    for name in names {
+        assert_eq!(measured(&told, name).count(), 4, "{name}: {}{}", ran.stdout, ran.stderr);
+    }
+    nothing_stays(&sandbox);
+    let node = Node::start(&sandbox, "b", &[]);
+    let line = ["bench", "peers", &node.at(""), "a", &node.token(), "--tool=carrack", "--cache=cold"];
+    sandbox.run([&line[..], &SMALL].concat()).failed_with(2, &["a node does not drop files from memory"]);
+}

@@ -12,11 +12,12 @@ use carrack_measure::result::{Row, value};
 use super::data::{self, Content, Data};
 use super::ends::{FarKind, PeerPlaces};
 use super::far::stopped;
+use super::over_time::{OverTime, Wire};
 use super::remote_iperf3::RemoteIperf3;
 use super::run::{arrived, run};
 use super::server::{GRIDFTP_HOST, NoServer, Server, Setup, secret};
 use super::tool::{Approach, Command, Far, NO_SSH, ServerKind, Tool, ToolJob};
-use super::{PeersRequest, TellRow, absent_row, row};
+use super::{Case, PeersRequest, SourceCache, TellRow, absent_row, row};
 use crate::bench::numbers;
 use crate::output::format;
 
@@ -24,7 +25,7 @@ use crate::output::format;
 const ANSWERS: Duration = Duration::from_secs(10);
 
 /// One run of one program.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct OneRun {
     /// Bytes of all sessions.
     pub bytes: f64,
@@ -34,6 +35,8 @@ pub struct OneRun {
     pub here: f64,
     /// Those of the other side; `None` where they cannot be known.
     pub there: Option<f64>,
+    /// What the network carried meanwhile, where it was one.
+    pub over: Option<OverTime>,
 }
 
 impl OneRun {
@@ -176,6 +179,14 @@ impl<'a> Contest<'a> {
             (_, FarKind::Node) if tool == Tool::CarrackNode => absent("it is the same as carrack: A or B is a node"),
             (Approach::Ssh, FarKind::Node) => absent("A or B is a node: for this program name an ssh host, HOST:DIR"),
             (Approach::Ssh, FarKind::Here) => absent(NO_SSH),
+            (Approach::Here, _) if self.ends.is_here => {
+                let far = Far::Here(self.ends.far_data.clone().into());
+                Ok(Entrant { tool, far, clock: Clock::Command, words: Vec::new() })
+            }
+            (Approach::Here, _) => absent("it copies within a host, and A and B are on two"),
+            (Approach::Server(ServerKind::Http), _) if self.ends.push => {
+                absent("it only fetches: name the other host's directory first")
+            }
             (Approach::Server(kind), _) => self.enter_by_server(tool, kind),
         }
     }
@@ -184,7 +195,7 @@ impl<'a> Contest<'a> {
     fn lacks(&self, tool: Tool) -> Result<Option<String>, Failure> {
         let Some((words, why)) = tool.proof() else { return Ok(None) };
         let command = Command { words: words.iter().map(OsString::from).collect(), input: None };
-        let ended = run(&[command], &[], &self.ends.private, ANSWERS, self.context)?;
+        let ended = run(&[command], &[], &self.ends.private, (ANSWERS, self.wire()), self.context)?;
         Ok(ended.fault.map(|said| format!("{why} ({said})")))
     }
 
@@ -194,6 +205,7 @@ impl<'a> Contest<'a> {
             ServerKind::Rsync => &self.request.rsyncd,
             ServerKind::Gridftp => &self.request.gridftp,
             ServerKind::Xrootd => &self.request.xrootd,
+            ServerKind::Http => &self.request.http,
             ServerKind::Iperf3 => &None,
         };
         if let Some(url) = named {
@@ -241,7 +253,7 @@ impl<'a> Contest<'a> {
         let asked = self.entrants.iter().filter_map(|entrant| Some((entrant.tool, entrant.tool.version_words()?)));
         let version = |(tool, words): (Tool, [&str; 2])| {
             let command = Command { words: words.map(OsString::from).into(), input: None };
-            let ended = run(&[command], &[], &self.ends.private, ANSWERS, self.context).ok()?;
+            let ended = run(&[command], &[], &self.ends.private, (ANSWERS, self.wire()), self.context).ok()?;
             let line = ended.said.lines().find(|line| !line.trim().is_empty())?.trim().to_owned();
             Some((format!("version.{}", tool.name()), line))
         };
@@ -255,12 +267,13 @@ impl<'a> Contest<'a> {
 
     /// All runs with one kind of data and so many sessions: a row for each program, the fastest first, and what ended
     /// it early.
-    pub fn case(&mut self, data: Data, sessions: usize, tell: &mut dyn TellRow) -> (Vec<Row>, Option<Failure>) {
+    pub fn case(&mut self, case: Case, tell: &mut dyn TellRow) -> (Vec<Row>, Option<Failure>) {
+        let Case { data, sessions, cache } = case;
         let takes: Vec<usize> =
             (0..self.entrants.len()).filter(|at| self.entrants[*at].tool.takes(data, sessions)).collect();
         tell.note(&format!(
             "{}: {}, {} of each",
-            described(data, sessions),
+            described(data, sessions, cache),
             format::counted(takes.len() as u64, "program", "programs"),
             format::counted(self.request.runs as u64, "run", "runs"),
         ));
@@ -273,7 +286,7 @@ impl<'a> Contest<'a> {
                 if runs.get(&at).is_none_or(|runs| runs.fault.is_some()) {
                     continue;
                 }
-                let result = self.one(at, data, sessions);
+                let result = self.one(at, case);
                 let Some(of) = runs.get_mut(&at) else { continue };
                 match result {
                     Ok(run) => of.each.push(run),
@@ -289,7 +302,7 @@ impl<'a> Contest<'a> {
         let mut rows: Vec<Row> = done
             .map(|(at, runs)| {
                 let tool = self.entrants[*at].tool;
-                row(tool, self.request.carrack_does.words(tool), (data, sessions), runs)
+                row(tool, self.request.carrack_does.words(tool), case, runs)
             })
             .collect();
         let rate = |row: &Row| row.value(value::BYTES_PER_SECOND).unwrap_or(-1.0);
@@ -298,13 +311,16 @@ impl<'a> Contest<'a> {
     }
 
     /// One run, with its result compared.
-    fn one(&mut self, at: usize, data: Data, sessions: usize) -> Result<OneRun, Wrong> {
+    fn one(&mut self, at: usize, Case { data, sessions, cache }: Case) -> Result<OneRun, Wrong> {
         stopped(self.context)?;
         for session in 0..sessions {
             self.ends.empty_target(session)?;
         }
         // What the run before has left.
         self.ends.sync();
+        if cache == SourceCache::Cold {
+            self.ends.drop_from_memory(data)?;
+        }
         let entrant = &self.entrants[at];
         let commands = (0..sessions).map(|session| self.command(entrant, data, session));
         let commands = commands.collect::<Result<Vec<Command>, String>>().map_err(Wrong::Fault)?;
@@ -319,7 +335,8 @@ impl<'a> Contest<'a> {
             _ => Vec::new(),
         };
         let before = self.cpu_there(clock);
-        let mut ended = run(&commands, &environment, &self.ends.private, self.request.timeout, self.context)?;
+        let mut ended =
+            run(&commands, &environment, &self.ends.private, (self.request.timeout, self.wire()), self.context)?;
         if self.request.sync && ended.fault.is_none() {
             let began = Instant::now();
             self.ends.sync();
@@ -337,7 +354,13 @@ impl<'a> Contest<'a> {
             self.compare(data, sessions)?;
         }
         let there = after.zip(before).map(|(after, before)| (after - before).max(0.0));
-        Ok(OneRun { bytes, seconds: ended.seconds, here: ended.cpu_seconds, there })
+        // Within a host no network carries it.
+        let over = (tool.way() != Approach::Here && clock != Clock::Command).then_some(ended.over);
+        Ok(OneRun { bytes, seconds: ended.seconds, here: ended.cpu_seconds, there, over })
+    }
+
+    fn wire(&self) -> Wire {
+        Wire { is_loopback: self.ends.is_here }
     }
 
     fn command(&self, entrant: &Entrant, data: Data, session: usize) -> Result<Command, String> {
@@ -386,7 +409,7 @@ impl<'a> Contest<'a> {
 }
 
 /// A kind of data as a sentence begins with it.
-pub fn described(data: Data, sessions: usize) -> String {
+pub fn described(data: Data, sessions: usize, cache: SourceCache) -> String {
     let what = match data {
         Data::File(size) => format!("one file of {}", numbers::record(size)),
         Data::Tree { files, size } => {
@@ -397,7 +420,8 @@ pub fn described(data: Data, sessions: usize) -> String {
         }
     };
     let at_once = if sessions == 1 { String::new() } else { format!(", {sessions} sessions at once") };
-    format!("{what}{at_once}")
+    let cold = if cache == SourceCache::Cold { ", not in memory" } else { "" };
+    format!("{what}{at_once}{cold}")
 }
 
 fn no_server(kind: ServerKind) -> String {
@@ -439,9 +463,9 @@ mod tests {
 
     #[test]
     fn kinds_of_data_are_described() {
-        assert_eq!(described(Data::File(1 << 20), 1), "one file of 1M");
+        assert_eq!(described(Data::File(1 << 20), 1, SourceCache::Cold), "one file of 1M, not in memory");
         let tree = Data::Tree { files: 1000, size: 16 << 10 };
-        assert_eq!(described(tree, 2), "1,000 files of 16K, 2 sessions at once");
+        assert_eq!(described(tree, 2, SourceCache::Warm), "1,000 files of 16K, 2 sessions at once");
     }
 
     #[test]

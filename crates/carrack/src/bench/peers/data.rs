@@ -174,6 +174,17 @@ fn each_below(tree: &Path, each: &mut dyn FnMut(&Path, &fs::DirEntry) -> io::Res
     Ok(())
 }
 
+/// Hands each file of what lies at a path to `each`, be it a file or a tree.
+///
+/// # Errors
+/// Those of the file system, and of `each`.
+pub fn each_file(path: &Path, each: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    if !path.is_dir() {
+        return each(path);
+    }
+    each_below(path, &mut |inside, entry| if entry.file_type()?.is_file() { each(&path.join(inside)) } else { Ok(()) })
+}
+
 /// Bytes that nothing on the way can make fewer; other ones for each seed.
 fn write_random(path: &Path, size: u64, seed: u64) -> io::Result<()> {
     let mut file = File::create_new(path)?;

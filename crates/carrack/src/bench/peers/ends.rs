@@ -163,6 +163,37 @@ impl PeerPlaces {
         data::content(takes.files(), target.path().unwrap_or_default())
     }
 
+    /// Has the host of the source drop the data from memory, once it is written out.
+    ///
+    /// # Errors
+    /// That it cannot be done there.
+    pub fn drop_from_memory(&mut self, data: Data) -> Result<(), Failure> {
+        let name = data.name();
+        if self.push || self.is_here {
+            let source = if self.push { self.near_data.join(&name) } else { Path::new(&self.far_data).join(&name) };
+            let dropped = data::each_file(&source, &mut |file| {
+                let file = std::fs::File::open(file)?;
+                file.sync_data()?;
+                carrack_sys::file::drop_cache(&file, 0, file.metadata()?.len())
+            });
+            let failed = |error| io_failure(Side::Command, format!("drop {} from memory", source.display()), &error);
+            return dropped.map_err(failed);
+        }
+        let FarKind::Ssh(end, observer) = &mut self.far else {
+            return Err(usage("--cache=cold: a node does not drop files from memory; name its host by ssh".to_owned()));
+        };
+        // It prints a word for each file that it could not drop.
+        let path = format!("{}/{name}", self.far_data);
+        let drop = "dd if=\"$f\" of=/dev/null iflag=nocache count=0 2>/dev/null || echo no";
+        let script = format!("sync; find '{path}' -type f | while IFS= read -r f; do {drop}; done");
+        match observer.ask(&script)?.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(usage(format!("--cache=cold: {} cannot drop files from memory (dd iflag=nocache)", end.login)))
+            }
+        }
+    }
+
     /// Has the file system that takes the copies write everything out; what cannot be asked is left.
     pub fn sync(&mut self) {
         let here = if self.push { PathBuf::from(&self.far_data) } else { self.near_data.clone() };

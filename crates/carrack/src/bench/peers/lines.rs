@@ -5,8 +5,8 @@ use carrack_measure::result::{Row, value};
 use super::contest::described;
 use super::data::Data;
 use super::{
-    CPU_HERE, CPU_OF_GIGABYTE, CPU_THERE, DATA, ENCRYPTS, FILES_PER_SECOND, LEAST, MOST, NO_DATA, RUNS, SESSIONS,
-    VERIFIES,
+    CACHE, CPU_HERE, CPU_OF_GIGABYTE, CPU_THERE, DATA, ENCRYPTS, FELL, FILES_PER_SECOND, LEAST, MOST, NO_DATA, PEAK,
+    RUNS, SESSIONS, SourceCache, VERIFIES,
 };
 use crate::bench::numbers;
 
@@ -26,8 +26,10 @@ pub fn title(row: &Row) -> String {
     if data == NO_DATA {
         return "not measured".to_owned();
     }
+    let is_cold = row.condition(CACHE) == Some(SourceCache::Cold.name());
+    let cache = if is_cold { SourceCache::Cold } else { SourceCache::Warm };
     match Data::of_condition(data).zip(sessions.parse().ok()) {
-        Some((data, sessions)) => described(data, sessions),
+        Some((data, sessions)) => described(data, sessions, cache),
         // From another version.
         None => format!("{}, {} sessions", short(data), short(sessions)),
     }
@@ -66,6 +68,21 @@ pub fn line(row: &Row) -> Option<String> {
     Some(line.chars().take(80).collect::<String>().trim_end().to_owned())
 }
 
+/// A rate that was far from even: its fastest second, and when it fell. A command that has to log in first is slower in
+/// the mean than on the way; this much is no news.
+pub fn uneven(row: &Row) -> Option<String> {
+    const FASTER: f64 = 1.25;
+    let (rate, value) = (row.value(value::BYTES_PER_SECOND)?, |name: &str| row.value(name));
+    let peak = value(PEAK).filter(|peak| *peak > rate * FASTER);
+    let peak = peak.map(|peak| format!("{} in its fastest second", numbers::rate(peak)));
+    let [after, before, then] = FELL;
+    let fell = value(after).zip(value(before)).zip(value(then)).map(|((after, before), then)| {
+        format!("fell after {after:.0} s from {} to {}", numbers::rate(before), numbers::rate(then))
+    });
+    let told: Vec<String> = peak.into_iter().chain(fell).collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
 /// A word of a result that somebody else may have written.
 pub fn short(word: &str) -> String {
     word.chars().take(WORD).collect()
@@ -89,15 +106,18 @@ pub(crate) mod tests {
     use super::*;
     use crate::bench::peers::contest::{OneRun, Runs};
     use crate::bench::peers::tool::Tool;
-    use crate::bench::peers::{absent_row, row};
+    use crate::bench::peers::{Case, absent_row, row};
     use crate::bench::table::Table;
     use carrack_measure::result::Measurement;
 
     /// A measurement in which Carrack is the second, one program is wrong, and one is not there.
     pub(crate) fn sample() -> Measurement {
-        let run = |seconds: f64, there: Option<f64>| OneRun { bytes: 268_435_456.0, seconds, here: 0.4, there };
-        let of =
-            |tool: Tool, case: (Data, usize), runs: &Runs| row(tool, [tool.encrypts(), tool.verifies()], case, runs);
+        let run =
+            |seconds: f64, there: Option<f64>| OneRun { bytes: 268_435_456.0, seconds, here: 0.4, there, over: None };
+        let of = |tool: Tool, (data, sessions): (Data, usize), runs: &Runs| {
+            let case = Case { data, sessions, cache: SourceCache::Warm };
+            row(tool, [tool.encrypts(), tool.verifies()], case, runs)
+        };
         let good = |seconds: f64| Runs { each: vec![run(seconds, Some(0.31))], fault: None };
         let file = (Data::File(256 << 20), 1);
         let tree = (Data::Tree { files: 16_384, size: 16 << 10 }, 2);
@@ -118,6 +138,20 @@ pub(crate) mod tests {
             rows,
             ..Measurement::default()
         }
+    }
+
+    #[test]
+    fn rate_that_was_not_even_has_a_line() {
+        let mut row = Row::default();
+        row.put(value::BYTES_PER_SECOND, 100e6);
+        row.put(PEAK, 110e6);
+        assert_eq!(uneven(&row), None);
+        row.put(PEAK, 400e6);
+        FELL.into_iter().zip([12.0, 400e6, 60e6]).for_each(|(name, value)| row.put(name, value));
+        let told = uneven(&row).expect("it was not even");
+        let expected = "400 MB/s in its fastest second; fell after 12 s from 400 MB/s to 60.0 MB/s";
+        assert_eq!(told, expected);
+        assert_eq!(uneven(&Row::default()), None);
     }
 
     #[test]

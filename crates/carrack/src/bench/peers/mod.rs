@@ -6,6 +6,7 @@ pub mod data;
 pub mod ends;
 pub mod far;
 pub mod lines;
+pub mod over_time;
 pub mod page;
 pub mod processor;
 pub mod remote_iperf3;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use carrack_core::failure::Failure;
 use carrack_core::location::Location;
 use carrack_core::request::EndOptions;
+use carrack_core::words;
 use carrack_engine::Context;
 use carrack_measure::facts;
 use carrack_measure::result::{Measurement, Row, value};
@@ -43,6 +45,8 @@ pub struct PeersRequest {
     pub tree: Option<PathBuf>,
     /// Sessions at once, in this order.
     pub sessions: Vec<usize>,
+    /// Where the source is read from, in this order.
+    pub caches: Vec<SourceCache>,
     /// Runs of each program with each of those, of which the median counts.
     pub runs: usize,
     /// Connections of programs that are told how many.
@@ -59,6 +63,8 @@ pub struct PeersRequest {
     pub gridftp: Option<String>,
     /// See [`Self::node`].
     pub xrootd: Option<String>,
+    /// See [`Self::node`].
+    pub http: Option<String>,
     /// How this program reaches the other host by itself.
     pub end: EndOptions,
     /// Flags for the commands of Carrack that are run.
@@ -88,6 +94,20 @@ impl CarrackDoes {
     }
 }
 
+words! {
+    /// Where the source is read from.
+    pub enum SourceCache {
+        0 Warm "warm" "from memory, as far as it fits"
+        1 Cold "cold" "from its storage: its host drops it from memory before each run"
+    }
+}
+
+/// A condition of a row whose source was not in memory.
+pub const CACHE: &str = "cache";
+/// Bytes a second that this host's network carried in the fastest second.
+pub const PEAK: &str = "peak_bytes_per_second";
+/// When the rate fell for good, and what it was before and after.
+pub const FELL: [&str; 3] = ["fell_after_seconds", "before_fall_bytes_per_second", "after_fall_bytes_per_second"];
 /// The conditions of a row: what was moved, by how many sessions at once, and what was done with it on the way.
 pub const DATA: &str = "data";
 /// See [`DATA`].
@@ -135,16 +155,14 @@ pub fn measure(
     };
     measured.facts.extend(contest.versions());
     let mut ended = None;
-    for data in &request.data {
-        for sessions in &request.sessions {
-            if ended.is_some() {
-                break;
-            }
-            let (rows, failure) = contest.case(*data, *sessions, tell);
-            rows.iter().for_each(|row| tell.row(row));
-            measured.rows.extend(rows);
-            ended = failure;
+    for case in cases(request) {
+        if ended.is_some() {
+            break;
         }
+        let (rows, failure) = contest.case(case, tell);
+        rows.iter().for_each(|row| tell.row(row));
+        measured.rows.extend(rows);
+        ended = failure;
     }
     for row in contest.absent() {
         tell.row(&row);
@@ -153,6 +171,27 @@ pub fn measure(
     drop(contest);
     measured.elapsed = begin.elapsed();
     Ok((measured, ended))
+}
+
+/// What is moved, by how many sessions at once, and from where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// What is moved.
+    pub data: Data,
+    /// Copies at once.
+    pub sessions: usize,
+    /// Where the source is read from.
+    pub cache: SourceCache,
+}
+
+fn cases(request: &PeersRequest) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for &data in &request.data {
+        for &sessions in &request.sessions {
+            cases.extend(request.caches.iter().map(|&cache| Case { data, sessions, cache }));
+        }
+    }
+    cases
 }
 
 fn settings(request: &PeersRequest) -> Vec<(String, String)> {
@@ -173,7 +212,8 @@ fn settings(request: &PeersRequest) -> Vec<(String, String)> {
 }
 
 /// The row of a tool: of its runs that were right the one in the middle counts.
-pub fn row(tool: Tool, does: [&str; 2], (data, sessions): (Data, usize), runs: &Runs) -> Row {
+pub fn row(tool: Tool, does: [&str; 2], case: Case, runs: &Runs) -> Row {
+    let Case { data, sessions, cache } = case;
     let mut row = Row { name: tool.name().to_owned(), error: runs.fault.clone(), ..Row::default() };
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     row.conditions = vec![
@@ -182,6 +222,7 @@ pub fn row(tool: Tool, does: [&str; 2], (data, sessions): (Data, usize), runs: &
         pair(ENCRYPTS, does[0]),
         pair(VERIFIES, does[1]),
     ];
+    row.conditions.extend((cache == SourceCache::Cold).then(|| pair(CACHE, cache.name())));
     let mut by_rate: Vec<_> = runs.each.iter().collect();
     by_rate.sort_by(|one, other| one.rate().total_cmp(&other.rate()));
     let (Some(slowest), Some(fastest)) = (by_rate.first(), by_rate.last()) else { return row };
@@ -193,6 +234,13 @@ pub fn row(tool: Tool, does: [&str; 2], (data, sessions): (Data, usize), runs: &
     row.put(LEAST, slowest.rate());
     row.put(MOST, fastest.rate());
     row.put(RUNS, by_rate.len() as f64);
+    if let Some(over) = &middle.over {
+        over.peak().into_iter().for_each(|peak| row.put(PEAK, peak));
+        if let Some(fall) = over.fall() {
+            FELL.into_iter().zip([fall.at, fall.before, fall.after]).for_each(|(name, value)| row.put(name, value));
+        }
+        row.series = Some(over.series.clone()).filter(|series| !series.amounts().is_empty());
+    }
     // Of a tree of the user's the bytes count: its files have any size.
     if matches!(data, Data::Tree { .. }) && data.files() > 1 {
         row.put(FILES_PER_SECOND, (data.files() * sessions as u64) as f64 / middle.seconds);
@@ -228,10 +276,11 @@ mod tests {
 
     #[test]
     fn row_has_the_middle_of_all_runs() {
-        let run = |seconds: f64, there: Option<f64>| OneRun { bytes: 2e9, seconds, here: seconds, there };
+        let run = |seconds: f64, there: Option<f64>| OneRun { bytes: 2e9, seconds, here: seconds, there, over: None };
         let runs = Runs { each: vec![run(4.0, Some(0.5)), run(1.0, Some(1.5)), run(2.0, Some(1.0))], fault: None };
         let tree = Data::Tree { files: 1000, size: 1_000_000 };
-        let made = row(Tool::Scp, ["ssh", "transit"], (tree, 2), &runs);
+        let case = Case { data: tree, sessions: 2, cache: SourceCache::Warm };
+        let made = row(Tool::Scp, ["ssh", "transit"], case, &runs);
         let value = |name: &str| made.value(name);
         assert_eq!((value(value::BYTES_PER_SECOND), value(LEAST), value(MOST)), (Some(1e9), Some(5e8), Some(2e9)));
         assert_eq!((value(CPU_HERE), value(CPU_THERE), value(CPU_OF_GIGABYTE)), (Some(2.0), Some(1.0), Some(1.5)));
@@ -239,7 +288,9 @@ mod tests {
         assert_eq!((made.condition(SESSIONS), made.condition(VERIFIES)), (Some("2"), Some("transit")));
         // What is not known of one run is not known of the row.
         let runs = Runs { each: vec![run(1.0, None), run(2.0, Some(1.0))], fault: Some("why".to_owned()) };
-        let made = row(Tool::Scp, ["ssh", "transit"], (Data::File(1), 1), &runs);
+        let case = Case { data: Data::File(1), sessions: 1, cache: SourceCache::Cold };
+        let made = row(Tool::Scp, ["ssh", "transit"], case, &runs);
+        assert_eq!(made.condition(CACHE), Some("cold"));
         assert_eq!((made.value(CPU_THERE), made.value(CPU_OF_GIGABYTE)), (None, None));
         assert_eq!((made.value(CPU_HERE), made.error.as_deref()), (Some(1.0), Some("why")));
     }

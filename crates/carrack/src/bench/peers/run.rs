@@ -15,6 +15,7 @@ use carrack_engine::{Context, io_failure, threads};
 use carrack_sys::host;
 
 use super::far::stopped;
+use super::over_time::{EVERY, OverTime, Wire};
 use super::tool::Command;
 
 /// How often to look whether the command was stopped.
@@ -35,6 +36,8 @@ pub struct RunEnd {
     pub fault: Option<String>,
     /// What the first of them said.
     pub said: String,
+    /// What the network carried meanwhile.
+    pub over: OverTime,
 }
 
 /// Runs commands together. What they say goes to files in `private`; `environment` is added to theirs.
@@ -45,7 +48,7 @@ pub fn run(
     commands: &[Command],
     environment: &[(OsString, OsString)],
     private: &Path,
-    timeout: Duration,
+    (timeout, wire): (Duration, Wire),
     context: &Context,
 ) -> Result<RunEnd, Failure> {
     let mut running = RunningTools::default();
@@ -57,13 +60,21 @@ pub fn run(
             return Ok(RunEnd { fault: Some(why), ..RunEnd::default() });
         }
     }
-    let is_late = running.wait(began + timeout, context)?;
+    let mut over = OverTime::default();
+    let mut next = Duration::ZERO;
+    let look = &mut || {
+        if began.elapsed() >= next {
+            over.add(began.elapsed(), wire.bytes());
+            next = began.elapsed() + EVERY;
+        }
+    };
+    let is_late = running.wait(began + timeout, context, look)?;
     let seconds = began.elapsed().as_secs_f64();
     let cpu_seconds = host::children_cpu_seconds() - cpu;
     let said = running.logs.first().map(|log| read(log)).unwrap_or_default();
     let fault =
         if is_late { Some(format!("stopped after {} s (--timeout)", timeout.as_secs())) } else { running.fault() };
-    Ok(RunEnd { seconds, cpu_seconds, fault, said })
+    Ok(RunEnd { seconds, cpu_seconds, fault, said, over })
 }
 
 /// Commands that were started. Dropped, it ends those that still run.
@@ -115,7 +126,7 @@ impl RunningTools {
     }
 
     /// Waits for all; whether they were ended because it became too late.
-    fn wait(&mut self, deadline: Instant, context: &Context) -> Result<bool, Failure> {
+    fn wait(&mut self, deadline: Instant, context: &Context, look: &mut dyn FnMut()) -> Result<bool, Failure> {
         self.senders = None;
         let mut is_late = false;
         while self.left().next().is_some() {
@@ -126,6 +137,7 @@ impl RunningTools {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             stopped(context)?;
+            look();
             if !is_late && Instant::now() > deadline && self.left().next().is_some() {
                 is_late = true;
                 self.left().for_each(|leader| host::end_group(leader, true));
@@ -217,7 +229,8 @@ mod tests {
 
     fn run_here(commands: &[Command], timeout: Duration, context: &Context) -> Result<RunEnd, Failure> {
         let private = tempfile::tempdir().expect("a directory");
-        run(commands, &[("WORD".into(), "said".into())], private.path(), timeout, context)
+        let wire = Wire { is_loopback: true };
+        run(commands, &[("WORD".into(), "said".into())], private.path(), (timeout, wire), context)
     }
 
     const LONG: Duration = Duration::from_secs(60);

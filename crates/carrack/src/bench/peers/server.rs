@@ -93,6 +93,11 @@ impl Setup<'_> {
             ServerKind::Rsync => self.rsync(&mut command, port),
             ServerKind::Gridftp => self.gridftp(&mut command, port),
             ServerKind::Xrootd => self.xrootd(&mut command, port),
+            ServerKind::Http => {
+                let words = ["-m", "http.server", "--bind", LOOPBACK, "--directory"];
+                command.args(words).arg(self.data).arg(port.to_string());
+                Ok(())
+            }
             ServerKind::Iperf3 => {
                 command.args(["-s", "-B", LOOPBACK, "-p", &port.to_string()]);
                 Ok(())
@@ -125,6 +130,7 @@ impl Setup<'_> {
             ServerKind::Rsync => url(format!("rsync://{RSYNC_USER}@{LOOPBACK}:{port}/{MODULE}")),
             ServerKind::Gridftp => url(format!("ftp://{LOOPBACK}:{port}{data}")),
             ServerKind::Xrootd => url(format!("root://{LOOPBACK}:{port}/{data}")),
+            ServerKind::Http => url(format!("http://{LOOPBACK}:{port}")),
             ServerKind::Iperf3 => Ok(Far::Port(LOOPBACK.to_owned(), port)),
         }
     }

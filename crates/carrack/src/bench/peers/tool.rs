@@ -21,6 +21,8 @@ words! {
         Xrdcp "xrdcp" "XRootD"
         Rclone "rclone" "rclone by sftp"
         Mscp "mscp" "mscp by ssh"
+        Wget "wget" "from a server of HTTP, file by file"
+        Cp "cp" "cp -a, within a host"
         Iperf3 "iperf3" "what the network gives from memory to memory"
     }
 }
@@ -30,6 +32,8 @@ words! {
 pub enum Approach {
     /// By the user's ssh.
     Ssh,
+    /// Not at all: both directories are this host's.
+    Here,
     /// By a server.
     Server(ServerKind),
 }
@@ -45,6 +49,8 @@ pub enum ServerKind {
     Gridftp,
     /// An XRootD server.
     Xrootd,
+    /// A server of HTTP.
+    Http,
     /// `iperf3 -s`.
     Iperf3,
 }
@@ -57,6 +63,7 @@ impl ServerKind {
             Self::Rsync => Some("rsync"),
             Self::Gridftp => Some("globus-gridftp-server"),
             Self::Xrootd => Some("xrootd"),
+            Self::Http => Some("python3"),
             Self::Iperf3 => Some("iperf3"),
         }
     }
@@ -68,6 +75,7 @@ impl ServerKind {
             Self::Rsync => Some("--rsyncd"),
             Self::Gridftp => Some("--gridftp"),
             Self::Xrootd => Some("--xrootd"),
+            Self::Http => Some("--http"),
             Self::Iperf3 => None,
         }
     }
@@ -82,6 +90,8 @@ impl Tool {
             Self::Gridftp => Approach::Server(ServerKind::Gridftp),
             Self::Xrdcp => Approach::Server(ServerKind::Xrootd),
             Self::Iperf3 => Approach::Server(ServerKind::Iperf3),
+            Self::Wget => Approach::Server(ServerKind::Http),
+            Self::Cp => Approach::Here,
             _ => Approach::Ssh,
         }
     }
@@ -123,7 +133,7 @@ impl Tool {
             Self::Rsync | Self::RsyncDaemon => "checksum",
             Self::Xrdcp => "crc32c",
             Self::Rclone => "hash",
-            Self::Bbcp | Self::Gridftp | Self::Iperf3 => "no",
+            Self::Bbcp | Self::Gridftp | Self::Wget | Self::Cp | Self::Iperf3 => "no",
         }
     }
 
@@ -151,6 +161,8 @@ impl Tool {
             Self::Bbcp => ["bbcp", "--version"],
             Self::Xrdcp => ["xrdcp", "--version"],
             Self::Rclone => ["rclone", "--version"],
+            Self::Wget => ["wget", "--version"],
+            Self::Cp => ["cp", "--version"],
             Self::Iperf3 => ["iperf3", "--version"],
         })
     }
@@ -289,6 +301,8 @@ impl ToolJob<'_> {
                 words.extend(if is_tree { text(&["-r", "--parallel", "4"]) } else { text(&["-S", &streams]) });
             }
             Tool::Mscp => words = self.mscp(&streams)?,
+            Tool::Cp => words.extend(text(&["cp", "-a"])),
+            Tool::Wget => return Ok(self.wget(is_tree)),
             Tool::Sftp => return self.sftp(&wrapper, is_tree),
             Tool::Rclone => return self.rclone(&wrapper, is_tree),
             Tool::Iperf3 => return Ok(self.iperf3(&streams)),
@@ -380,6 +394,24 @@ impl ToolJob<'_> {
             words.extend([OsString::from(flag), value.into()]);
         }
         Ok(words)
+    }
+
+    /// A tree by the lists that a server makes of its directories, which are not kept.
+    fn wget(&self, is_tree: bool) -> Command {
+        let (from, to) = self.ends();
+        let mut words: Vec<OsString> = ["wget", "-q"].map(OsString::from).into();
+        if is_tree {
+            let address = from.to_string_lossy().into_owned();
+            let path =
+                address.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+            let above = path.split('/').filter(|part| !part.is_empty()).count().saturating_sub(1);
+            words.extend(["-r", "-np", "-nH", "-R", "index.html*"].map(OsString::from));
+            words.extend([format!("--cut-dirs={above}").into(), "-P".into()]);
+            words.extend([self.near.join(&self.target).into(), format!("{address}/").into()]);
+        } else {
+            words.extend(["-O".into(), to, from]);
+        }
+        Command { words, input: None }
     }
 
     fn iperf3(&self, streams: &str) -> Command {
@@ -489,6 +521,14 @@ mod tests {
             line(Tool::Xrdcp, file, true, &url("root://h:3//far/data", "")),
             "xrdcp -f -N -s -S 4 /near/data/file-5 root://h:3//far/data/to0/file-5"
         );
+        let http = url("http://h:4/x/data", "");
+        assert_eq!(line(Tool::Wget, file, false, &http), "wget -q -O /near/data/to0/file-5 http://h:4/x/data/file-5");
+        assert_eq!(
+            line(Tool::Wget, tree, false, &http),
+            "wget -q -r -np -nH -R index.html* --cut-dirs=2 -P /near/data/to0 http://h:4/x/data/tree/"
+        );
+        let here = Far::Here("/far/data".into());
+        assert_eq!(line(Tool::Cp, tree, true, &here), "cp -a /near/data/tree /far/data/to0/");
         assert_eq!(
             line(Tool::Iperf3, file, false, &Far::Port("h".to_owned(), 5201)),
             "iperf3 -c h -p 5201 -P 4 -n 5 -J -R"

@@ -15,7 +15,7 @@ use super::far_peers;
 use super::shown::{BenchOutput, with_plain_output};
 use crate::bench::peers::data::Data;
 use crate::bench::peers::tool::Tool;
-use crate::bench::peers::{CarrackDoes, PeersRequest, measure};
+use crate::bench::peers::{CarrackDoes, PeersRequest, SourceCache, measure};
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::option_flags::typed::{DIGEST, ENCRYPT};
@@ -47,6 +47,12 @@ const SESSIONS: Value<usize> =
     Value::new("sessions", "LIST", parse_sessions, "Copies that run at once, each as a command [default: 1,2]");
 const SESSIONS_DEFAULT: [usize; 2] = [1, 2];
 const SESSIONS_MAX: usize = 64;
+const CACHES: Value<SourceCache> = Value::word(
+    "cache",
+    "LIST",
+    SourceCache::ALL,
+    "Where the source is read from; several are separated by commas [default: warm]",
+);
 const RUNS: Value<usize> =
     Value::new("runs", "N", parse_runs, "Runs of each program, of which the median counts [default: 3]");
 const RUNS_DEFAULT: usize = 3;
@@ -85,6 +91,9 @@ const GRIDFTP: Value<String> =
     Value::new("gridftp", "URL", parse_url, "The same at a GridFTP server: gsiftp://host/dir, ftp://host:port/dir");
 const XROOTD: Value<String> = Value::new("xrootd", "URL", parse_url, "The same at an XRootD server: root://host//dir");
 
+const HTTP: Value<String> =
+    Value::new("http", "URL", parse_url, "The same at a server of HTTP, for wget: http://host/dir; it only fetches");
+
 const NOTES: &str = "\
 A and B are directories: one of them here, and the other here, at an ssh host (host:dir) or on a node. Or A is at
 an ssh host and B anywhere else: then the programs are started at A, whose own ssh reaches B without a password.
@@ -92,8 +101,8 @@ Every program moves the same data from A to B, as a command of its own; they tak
 every run is compared. Rates count the whole command, its login too.
 
 If the other directory is on this very host, by ssh or without, servers for carrack-node, rsync-daemon,
-globus-url-copy, xrdcp and iperf3 are started here for this directory alone, on the loopback. Otherwise
---node, --rsyncd, --gridftp and --xrootd name servers that run there; iperf3's is started by ssh.
+globus-url-copy, xrdcp, wget and iperf3 are started here for this directory alone, on the loopback. Otherwise
+--node, --rsyncd, --gridftp, --xrootd and --http name servers that run there; iperf3's is started by ssh.
 
 With --tree the programs copy the files and directories of a tree that is there, at the host where they are
 started; links are left out.
@@ -109,9 +118,18 @@ pub fn command() -> Command {
         .after_help(NOTES)
         .arg(A.arg().required(true).help("Directory that the data comes from"))
         .arg(B.arg().required(true).help("Directory that it goes to"))
-        .args([TOOLS.arg(), SIZES.arg(), FILES.arg(), FILE_SIZE.arg(), SESSIONS.arg(), RUNS.arg(), STREAMS.arg()])
+        .args([
+            TOOLS.arg(),
+            SIZES.arg(),
+            FILES.arg(),
+            FILE_SIZE.arg(),
+            SESSIONS.arg(),
+            CACHES.arg(),
+            RUNS.arg(),
+            STREAMS.arg(),
+        ])
         .arg(TREE.arg().conflicts_with_all([FILES.name, FILE_SIZE.name]))
-        .args([TIMEOUT.arg(), SYNC.arg(), NODE.arg(), RSYNCD.arg(), GRIDFTP.arg(), XROOTD.arg()])
+        .args([TIMEOUT.arg(), SYNC.arg(), NODE.arg(), RSYNCD.arg(), GRIDFTP.arg(), XROOTD.arg(), HTTP.arg()])
         .arg(FAR_RSH.arg().help_heading("Hosts"))
         .args([ENCRYPT.arg(), DIGEST.arg()].map(|arg| arg.help_heading("Carrack")))
         .args(reach::args());
@@ -171,6 +189,8 @@ pub fn words_there(flags: &Flags) -> Result<Vec<OsString>, CommandError> {
         words_of(flags, &RSYNCD),
         words_of(flags, &GRIDFTP),
         words_of(flags, &XROOTD),
+        words_of(flags, &HTTP),
+        words_of(flags, &CACHES),
         words_of(flags, &ENCRYPT),
         words_of(flags, &DIGEST),
         words_of(flags, &REMOTE_PATH),
@@ -202,6 +222,7 @@ pub fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
         data,
         tree,
         sessions: or_default(flags.all(&SESSIONS)?, &SESSIONS_DEFAULT),
+        caches: or_default(flags.all(&CACHES)?, &[SourceCache::Warm]),
         runs: flags.get(&RUNS)?.unwrap_or(RUNS_DEFAULT),
         streams: flags.get(&STREAMS)?.unwrap_or(STREAMS_DEFAULT),
         timeout: flags.get(&TIMEOUT)?.unwrap_or(TIMEOUT_DEFAULT),
@@ -210,6 +231,7 @@ pub fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
         rsyncd: flags.get(&RSYNCD)?,
         gridftp: flags.get(&GRIDFTP)?,
         xrootd: flags.get(&XROOTD)?,
+        http: flags.get(&HTTP)?,
         end: EndOptions { credential, reach, ..EndOptions::default() },
         carrack_words,
         token_words: word_of(flags, &TOKEN_FILE),
