@@ -334,7 +334,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["endpoint", "page"],
             &["change", "terminal"],
             &["examine"],
-            &["gain", "measured", "objects", "path"],
+            &["gain", "measured", "objects", "path", "recorded"],
             &["diagnosis", "fix"],
         ],
     },
@@ -371,8 +371,8 @@ pub(super) const HOUSE: &[Folder] = &[
         name: "carrack",
         module: "command",
         floors: &[
+            &["agent"],
             &[
-                "agent",
                 "bench",
                 "check",
                 "completions",

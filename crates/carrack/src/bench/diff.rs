@@ -67,7 +67,7 @@ pub fn changes(old: &Measurement, new: &Measurement) -> Vec<Difference> {
     changes.extend(facts(&old.settings, &new.settings));
     // Clients and files of a crowd are not the same twice, nor is what held it back.
     let is_compared = |row: &&Row| {
-        let own = [load::rows::CLIENT, load::rows::FILE, load::held::LIMIT, load::held::FALL];
+        let own = [load::rows::CLIENT, load::rows::FILE, load::rows::LIMIT, load::rows::FALL];
         !own.contains(&row.name.as_str())
     };
     for row in new.rows.iter().filter(is_compared) {

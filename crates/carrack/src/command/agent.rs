@@ -10,7 +10,7 @@ use clap::{Arg, Command};
 
 use crate::cli::flag::Switch;
 use crate::cli::flags::Flags;
-use crate::command::bench::far_peers;
+use crate::command::bench::peers_part;
 use crate::command::context::context;
 use crate::crowd::far;
 use crate::error::CommandError;
@@ -90,7 +90,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             .map_err(|error| CommandError::file("go to", directory.as_os_str().as_encoded_bytes(), &error))?;
     }
     if let Some(part) = flags.typed_one::<String>(PART) {
-        let run = if part == PEERS { far_peers::run } else { far::run };
+        let run = if part == PEERS { peers_part::run } else { far::run };
         let broken = |error: io::Error| CommandError::file("write to", b"standard output", &error);
         run(nonce, &context()).map_err(broken)?;
         return Ok(exit::DONE);

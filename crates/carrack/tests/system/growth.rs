@@ -228,9 +228,8 @@ fn connections_to_a_far_node_are_made_at_once() {
     same_tree(&sandbox.path("tree"), &sandbox.path("root/there"));
 }
 
-/// Within a host, too, where a store is slow for one and quick for many. How long it takes until more are tried depends
-/// on what else this host does: while all its processors are busy none are. So there is plenty to copy, and the store is
-/// slow until then.
+/// Within a host, too, where a store is slow for one and quick for many. When more are tried depends on what else this
+/// host does: none are while all its processors are busy. So there is plenty to copy, and the store is slow until then.
 #[test]
 fn copy_within_a_host_gets_more_streams_where_its_storage_waits() {
     if !carrack_faults::can_mount("a FUSE file system") {

@@ -10,15 +10,11 @@ use carrack_measure::series::Series;
 
 use super::node::NodeGlance;
 use super::observe::{HostGlance, means};
-use super::rows::{Crowd, HOST};
+use super::rows::{Crowd, FALL, HOST, LIMIT};
 use super::thin::Thin;
 use crate::bench::numbers;
 use crate::crowd::order::ClientWay;
 
-/// The name of the row that says what was fullest.
-pub const LIMIT: &str = "limit";
-/// The name of the row that says when the rate fell.
-pub const FALL: &str = "fall";
 /// The condition that says what kind of thing was fullest, and the one that names it.
 const KIND: &str = "of";
 const THING: &str = "thing";
@@ -49,7 +45,7 @@ words! {
 
 /// Something that was watched.
 #[derive(Clone, Debug, PartialEq)]
-struct Used {
+struct InUse {
     kind: Full,
     host: String,
     /// The disk or the interface.
@@ -57,9 +53,15 @@ struct Used {
     share: f64,
 }
 
+/// The rows of what held a crowd back, for these ways.
+pub fn rows(crowd: &Crowd, ways: &[ClientWay]) -> Vec<Row> {
+    let falls = ways.iter().filter_map(|way| fall_row(crowd, *way));
+    falls.chain(limit_row(crowd)).collect()
+}
+
 /// The fullest of all that was watched. None where nothing was.
-pub fn limit_row(crowd: &Crowd) -> Option<Row> {
-    let mut all: Vec<Used> = clients(&crowd.busy).into_iter().collect();
+fn limit_row(crowd: &Crowd) -> Option<Row> {
+    let mut all: Vec<InUse> = clients(&crowd.busy).into_iter().collect();
     all.extend(node(&crowd.watched.node, crowd.watched.begin));
     for (host, seen) in &crowd.watched.hosts {
         all.extend(observed(host, seen, crowd.watched.begin));
@@ -78,34 +80,34 @@ pub fn limit_row(crowd: &Crowd) -> Option<Row> {
 }
 
 /// If one host of clients has processors to spare, it is not they that limit.
-fn clients(busy: &[(String, Thin)]) -> Option<Used> {
+fn clients(busy: &[(String, Thin)]) -> Option<InUse> {
     let means = busy.iter().map(|(host, busy)| Some((host, busy.mean_and_most()?.0)));
     let (host, share) =
         means.collect::<Option<Vec<_>>>()?.into_iter().min_by(|one, other| one.1.total_cmp(&other.1))?;
     let host = if busy.len() == 1 { host.clone() } else { String::new() };
-    Some(Used { kind: Full::Clients, host, thing: String::new(), share })
+    Some(InUse { kind: Full::Clients, host, thing: String::new(), share })
 }
 
-fn node(seen: &[NodeGlance], begin: Instant) -> Vec<Used> {
+fn node(seen: &[NodeGlance], begin: Instant) -> Vec<InUse> {
     let seen: Vec<&NodeGlance> = seen.iter().filter(|glance| glance.at > begin).collect();
     let mean =
         |of: fn(&NodeGlance) -> f64| seen.iter().map(|glance| of(glance)).sum::<f64>() / seen.len().max(1) as f64;
     if seen.is_empty() {
         return Vec::new();
     }
-    let used = |kind, share| Used { kind, host: "node".to_owned(), thing: String::new(), share };
+    let used = |kind, share| InUse { kind, host: "node".to_owned(), thing: String::new(), share };
     let (all, busiest) = (mean(|glance| glance.busy), mean(|glance| glance.busiest));
     // One processor that is always busy says something only beside idle ones.
     let one = (all < FULL).then(|| used(Full::Processor, busiest));
     one.into_iter().chain([used(Full::Processors, all)]).collect()
 }
 
-fn observed(host: &str, seen: &[(Instant, HostGlance)], begin: Instant) -> Vec<Used> {
+fn observed(host: &str, seen: &[(Instant, HostGlance)], begin: Instant) -> Vec<InUse> {
     let seen: Vec<&HostGlance> = seen.iter().filter(|(at, _)| *at > begin).map(|(_, glance)| glance).collect();
     if seen.is_empty() {
         return Vec::new();
     }
-    let used = |kind, thing: &str, share| Used { kind, host: host.to_owned(), thing: thing.to_owned(), share };
+    let used = |kind, thing: &str, share| InUse { kind, host: host.to_owned(), thing: thing.to_owned(), share };
     let mut all =
         vec![used(Full::Processors, "", seen.iter().map(|glance| glance.busy).sum::<f64>() / seen.len() as f64)];
     let disks = seen.iter().flat_map(|glance| glance.disks_busy.iter().map(|(name, share)| (name.as_str(), *share)));
@@ -121,7 +123,7 @@ fn observed(host: &str, seen: &[(Instant, HostGlance)], begin: Instant) -> Vec<U
 }
 
 /// The moment from which on all clients together were slower, while half of them were still at work.
-pub fn fall_row(crowd: &Crowd, way: ClientWay) -> Option<Row> {
+fn fall_row(crowd: &Crowd, way: ClientWay) -> Option<Row> {
     let active = crowd.active.points();
     let most = active.iter().map(|(_, clients)| *clients).fold(0.0, f64::max);
     let end = active.iter().rev().find(|(_, clients)| *clients * 2.0 >= most).map(|(at, _)| *at)?;

@@ -8,7 +8,6 @@ use carrack_measure::series::Series;
 
 use super::LoadRequest;
 use super::count::{ClientDone, Fate, Judged, LoadCounts, clients, jain, times};
-use super::held;
 use super::node::NodeGlance;
 use super::observe::{HostGlance, busiest, means};
 use super::thin::Thin;
@@ -25,6 +24,9 @@ pub const FATE: &str = "fate";
 /// The name of the row of a node, and of the row of another host.
 pub const NODE: &str = "node";
 pub const OBSERVED: &str = "observed";
+/// The name of the row that says what was fullest of all that was watched, and of the row that says when the rate fell.
+pub const LIMIT: &str = "limit";
+pub const FALL: &str = "fall";
 /// The condition that names a host.
 pub const HOST: &str = "host";
 /// Jain's index over the rates of the clients.
@@ -72,16 +74,15 @@ pub struct CrowdWatched {
     pub hosts: Vec<(String, Vec<(Instant, HostGlance)>)>,
 }
 
-/// All rows, in the order in which they are shown.
-pub fn of(crowd: &Crowd, request: &LoadRequest) -> Vec<Row> {
+/// All rows, in the order in which they are shown. `held` makes those of what held the crowd back.
+pub fn of(crowd: &Crowd, request: &LoadRequest, held: impl FnOnce(&Crowd, &[ClientWay]) -> Vec<Row>) -> Vec<Row> {
     let ways: Vec<ClientWay> = ClientWay::ALL.iter().copied().filter(|way| request.direction.has(*way)).collect();
     let node = node_row(&crowd.watched);
     let mut rows: Vec<Row> = ways.iter().map(|way| way_row(crowd, request, *way, node.as_ref())).collect();
     rows.extend(crowd.busy.iter().filter_map(|(host, busy)| client_host_row(host, busy)));
     rows.extend(node);
     rows.extend(crowd.watched.hosts.iter().map(|(host, seen)| observed_row(host, seen, crowd.watched.begin)));
-    rows.extend(ways.iter().filter_map(|way| held::fall_row(crowd, *way)));
-    rows.extend(held::limit_row(crowd));
+    rows.extend(held(crowd, &ways));
     let each = ways.iter().flat_map(|way| clients(&crowd.files, *way, request.size));
     rows.extend(each.map(|client| client_row(&client)));
     rows.extend(crowd.files.iter().filter(|file| !file.is_plain()).map(|file| file_row(file, request.size)));
@@ -94,7 +95,7 @@ fn conditions<const N: usize>(pairs: [(&str, String); N]) -> Vec<(String, String
 
 /// Whether a row is about a crowd as a whole, or its node.
 pub fn is_of_crowd(row: &Row) -> bool {
-    matches!(row.name.as_str(), NODE | held::LIMIT | held::FALL)
+    matches!(row.name.as_str(), NODE | LIMIT | FALL)
 }
 
 fn way_row(crowd: &Crowd, request: &LoadRequest, way: ClientWay, node: Option<&Row>) -> Row {

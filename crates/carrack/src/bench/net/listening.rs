@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::plan::{NetMode, NetStep, NetWay};
 use super::row;
-use super::said::{self, Direction};
+use super::said::{self, SaidWay};
 use crate::bench::ladder::{TellRow, incomplete};
 
 /// A server for one test. It ends with its standard input, so that none is left if this process is killed.
@@ -70,12 +70,12 @@ fn rows(said: &Value) -> Vec<Row> {
     // The client sends unless it was told otherwise.
     let back = number("reverse") != Some(1);
     let directions = if both {
-        let way = |back, suffix, sends| Direction { back, suffix, sends: Some(sends) };
+        let way = |back, suffix, sends| SaidWay { back, suffix, sends: Some(sends) };
         vec![way(true, "", false), way(false, "_bidir_reverse", true)]
     } else {
-        vec![Direction::only(back)]
+        vec![SaidWay::only(back)]
     };
-    let row_of = |direction: Direction| {
+    let row_of = |direction: SaidWay| {
         let way = if both { NetWay::Both } else { [NetWay::There, NetWay::Back][usize::from(direction.back)] };
         let mut row = row::named(NetStep { streams, mode: NetMode::Clear, way }, direction.back);
         match of_test("protocol").and_then(Value::as_str) {

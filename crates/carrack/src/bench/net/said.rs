@@ -23,7 +23,7 @@ const SAID_BYTES: u64 = 256 << 20;
 
 /// What a document has of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Direction {
+pub struct SaidWay {
     /// The bytes go from the other host to this one.
     pub back: bool,
     /// What iperf3 adds to the names of its sums.
@@ -32,7 +32,7 @@ pub struct Direction {
     pub sends: Option<bool>,
 }
 
-impl Direction {
+impl SaidWay {
     /// The only one of a test.
     pub fn only(back: bool) -> Self {
         Self { back, suffix: "", sends: None }
@@ -97,8 +97,8 @@ pub fn version(said: &Value) -> String {
 }
 
 /// Puts one direction of a document into a row. `host_total` is this host in both, a server's document and a client's.
-pub fn fill(row: &mut Row, said: &Value, direction: Direction) {
-    let Direction { back, suffix, .. } = direction;
+pub fn fill(row: &mut Row, said: &Value, direction: SaidWay) {
+    let SaidWay { back, suffix, .. } = direction;
     let number = |place: &str| said.pointer(place).and_then(Value::as_f64);
     // The receiver's count is the one that has arrived. A server that sends is never told it, and has a 0 there.
     let counted = |name: &str| number(&format!("/end/{name}{suffix}/bytes")).is_some_and(|bytes| bytes > 0.0);
@@ -148,7 +148,7 @@ fn slowest(intervals: &[Interval]) -> f64 {
     if rates.len() > 1 { rates[((rates.len() - 1) as f64 * 0.05).round() as usize] } else { f64::NAN }
 }
 
-fn interval(said: &Value, direction: Direction) -> Interval {
+fn interval(said: &Value, direction: SaidWay) -> Interval {
     let sum = format!("/sum{}", direction.suffix);
     let number = |name: &str| said.pointer(&format!("{sum}/{name}")).and_then(Value::as_f64).unwrap_or(0.0);
     let stream = |one: &Value| {
@@ -198,17 +198,17 @@ mod tests {
             },
         });
         let mut row = Row::default();
-        fill(&mut row, &said, Direction::only(false));
+        fill(&mut row, &said, SaidWay::only(false));
         let value_of = |name: &str| row.value(name);
         assert_eq!((value_of(value::BYTES), value_of(value::BYTES_PER_SECOND)), (Some(990.0), Some(495.0)));
         assert_eq!((value_of(RETRANSMITS), value_of(RTT), value_of(WINDOW)), (Some(4.0), Some(60.0), Some(90.0)));
         assert_eq!((value_of(SOURCE_PROCESSORS), value_of(DESTINATION_PROCESSORS)), (Some(0.5), Some(0.25)));
         assert_eq!((row.intervals.len(), row.intervals[1].streams[0].cwnd_bytes), (2, 70));
         let mut back = Row::default();
-        fill(&mut back, &said, Direction::only(true));
+        fill(&mut back, &said, SaidWay::only(true));
         assert_eq!(back.value(SOURCE_PROCESSORS), Some(0.25));
         let mut empty = Row::default();
-        fill(&mut empty, &json!({ "end": {} }), Direction::only(false));
+        fill(&mut empty, &json!({ "end": {} }), SaidWay::only(false));
         assert_eq!(empty.error.as_deref(), Some("nothing came"));
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::plan::{NetChoice, NetMode, NetStep, NetWay};
 use super::row;
-use super::said::{self, Direction};
+use super::said::{self, SaidWay};
 use crate::bench::ladder::{TellRow, incomplete};
 
 /// A server of iperf3.
@@ -78,7 +78,7 @@ pub fn measure(request: &TheirRequest, context: &Context, tell: &mut dyn TellRow
         }
         match ask(request, step, context) {
             Ok(said) => {
-                said::fill(&mut row, &said, Direction::only(step.way == NetWay::Back));
+                said::fill(&mut row, &said, SaidWay::only(step.way == NetWay::Back));
                 if !facts.iter().any(|(name, _)| name == "iperf3") {
                     facts.push(("iperf3".to_owned(), said::version(&said)));
                 }

@@ -12,12 +12,12 @@ use carrack_measure::result::{Row, value};
 use super::data::{self, Content, Data};
 use super::ends::{FarKind, PeerPlaces};
 use super::far::stopped;
-use super::over_time::{OverTime, Wire};
+use super::over_time::{OverTime, WireCounters};
 use super::remote_iperf3::RemoteIperf3;
 use super::run::{arrived, run};
 use super::server::{GRIDFTP_HOST, NoServer, Server, Setup, secret};
 use super::tool::{Approach, Command, Far, NO_SSH, ServerKind, Tool, ToolJob};
-use super::{Case, PeersRequest, SourceCache, TellRow, absent_row, row};
+use super::{PeersCase, PeersRequest, SourceCache, TellRow, absent_row, row};
 use crate::bench::numbers;
 use crate::output::format;
 
@@ -267,8 +267,8 @@ impl<'a> Contest<'a> {
 
     /// All runs with one kind of data and so many sessions: a row for each program, the fastest first, and what ended
     /// it early.
-    pub fn case(&mut self, case: Case, tell: &mut dyn TellRow) -> (Vec<Row>, Option<Failure>) {
-        let Case { data, sessions, cache } = case;
+    pub fn case(&mut self, case: PeersCase, tell: &mut dyn TellRow) -> (Vec<Row>, Option<Failure>) {
+        let PeersCase { data, sessions, cache } = case;
         let takes: Vec<usize> =
             (0..self.entrants.len()).filter(|at| self.entrants[*at].tool.takes(data, sessions)).collect();
         tell.note(&format!(
@@ -311,7 +311,7 @@ impl<'a> Contest<'a> {
     }
 
     /// One run, with its result compared.
-    fn one(&mut self, at: usize, Case { data, sessions, cache }: Case) -> Result<OneRun, Wrong> {
+    fn one(&mut self, at: usize, PeersCase { data, sessions, cache }: PeersCase) -> Result<OneRun, Wrong> {
         stopped(self.context)?;
         for session in 0..sessions {
             self.ends.empty_target(session)?;
@@ -359,8 +359,8 @@ impl<'a> Contest<'a> {
         Ok(OneRun { bytes, seconds: ended.seconds, here: ended.cpu_seconds, there, over })
     }
 
-    fn wire(&self) -> Wire {
-        Wire { is_loopback: self.ends.is_here }
+    fn wire(&self) -> WireCounters {
+        WireCounters { is_loopback: self.ends.is_here }
     }
 
     fn command(&self, entrant: &Entrant, data: Data, session: usize) -> Result<Command, String> {

@@ -106,7 +106,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::bench::peers::contest::{OneRun, Runs};
     use crate::bench::peers::tool::Tool;
-    use crate::bench::peers::{Case, absent_row, row};
+    use crate::bench::peers::{PeersCase, absent_row, row};
     use crate::bench::table::Table;
     use carrack_measure::result::Measurement;
 
@@ -115,7 +115,7 @@ pub(crate) mod tests {
         let run =
             |seconds: f64, there: Option<f64>| OneRun { bytes: 268_435_456.0, seconds, here: 0.4, there, over: None };
         let of = |tool: Tool, (data, sessions): (Data, usize), runs: &Runs| {
-            let case = Case { data, sessions, cache: SourceCache::Warm };
+            let case = PeersCase { data, sessions, cache: SourceCache::Warm };
             row(tool, [tool.encrypts(), tool.verifies()], case, runs)
         };
         let good = |seconds: f64| Runs { each: vec![run(seconds, Some(0.31))], fault: None };

@@ -175,7 +175,7 @@ pub fn measure(
 
 /// What is moved, by how many sessions at once, and from where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct PeersCase {
     /// What is moved.
     pub data: Data,
     /// Copies at once.
@@ -184,11 +184,11 @@ pub struct Case {
     pub cache: SourceCache,
 }
 
-fn cases(request: &PeersRequest) -> Vec<Case> {
+fn cases(request: &PeersRequest) -> Vec<PeersCase> {
     let mut cases = Vec::new();
     for &data in &request.data {
         for &sessions in &request.sessions {
-            cases.extend(request.caches.iter().map(|&cache| Case { data, sessions, cache }));
+            cases.extend(request.caches.iter().map(|&cache| PeersCase { data, sessions, cache }));
         }
     }
     cases
@@ -212,8 +212,8 @@ fn settings(request: &PeersRequest) -> Vec<(String, String)> {
 }
 
 /// The row of a tool: of its runs that were right the one in the middle counts.
-pub fn row(tool: Tool, does: [&str; 2], case: Case, runs: &Runs) -> Row {
-    let Case { data, sessions, cache } = case;
+pub fn row(tool: Tool, does: [&str; 2], case: PeersCase, runs: &Runs) -> Row {
+    let PeersCase { data, sessions, cache } = case;
     let mut row = Row { name: tool.name().to_owned(), error: runs.fault.clone(), ..Row::default() };
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     row.conditions = vec![
@@ -279,7 +279,7 @@ mod tests {
         let run = |seconds: f64, there: Option<f64>| OneRun { bytes: 2e9, seconds, here: seconds, there, over: None };
         let runs = Runs { each: vec![run(4.0, Some(0.5)), run(1.0, Some(1.5)), run(2.0, Some(1.0))], fault: None };
         let tree = Data::Tree { files: 1000, size: 1_000_000 };
-        let case = Case { data: tree, sessions: 2, cache: SourceCache::Warm };
+        let case = PeersCase { data: tree, sessions: 2, cache: SourceCache::Warm };
         let made = row(Tool::Scp, ["ssh", "transit"], case, &runs);
         let value = |name: &str| made.value(name);
         assert_eq!((value(value::BYTES_PER_SECOND), value(LEAST), value(MOST)), (Some(1e9), Some(5e8), Some(2e9)));
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!((made.condition(SESSIONS), made.condition(VERIFIES)), (Some("2"), Some("transit")));
         // What is not known of one run is not known of the row.
         let runs = Runs { each: vec![run(1.0, None), run(2.0, Some(1.0))], fault: Some("why".to_owned()) };
-        let case = Case { data: Data::File(1), sessions: 1, cache: SourceCache::Cold };
+        let case = PeersCase { data: Data::File(1), sessions: 1, cache: SourceCache::Cold };
         let made = row(Tool::Scp, ["ssh", "transit"], case, &runs);
         assert_eq!(made.condition(CACHE), Some("cold"));
         assert_eq!((made.value(CPU_THERE), made.value(CPU_OF_GIGABYTE)), (None, None));

@@ -15,12 +15,12 @@ const LOOPBACK: &str = "lo";
 
 /// Reads the counters of one host's interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wire {
+pub struct WireCounters {
     /// Both ends are this host: its loopback carries all, and counts each byte as received alone.
     pub is_loopback: bool,
 }
 
-impl Wire {
+impl WireCounters {
     /// Bytes that the interfaces have received and sent since the host began; `None` where the kernel does not tell.
     pub fn bytes(self) -> Option<u64> {
         let said = std::fs::read_to_string("/proc/net/dev").ok()?;
@@ -44,13 +44,20 @@ impl Wire {
 }
 
 /// What was carried over the time of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OverTime {
     /// Bytes by when they were carried.
     pub series: Series,
     last: Option<u64>,
     /// From the start to the last reading.
     seconds: f64,
+}
+
+impl Default for OverTime {
+    fn default() -> Self {
+        // A slot for each reading.
+        Self { series: Series::new(EVERY, Vec::new()), last: None, seconds: 0.0 }
+    }
 }
 
 impl OverTime {
@@ -94,9 +101,9 @@ mod tests {
 
     #[test]
     fn interface_that_carries_most_counts_and_the_loopback_only_within_a_host() {
-        let of = |is_loopback| Wire { is_loopback }.counted(SAID);
+        let of = |is_loopback| WireCounters { is_loopback }.counted(SAID);
         assert_eq!((of(false), of(true)), (5000, 700));
-        assert_eq!(Wire { is_loopback: false }.counted(""), 0);
+        assert_eq!(WireCounters { is_loopback: false }.counted(""), 0);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use carrack_engine::{Context, io_failure, threads};
 use carrack_sys::host;
 
 use super::far::stopped;
-use super::over_time::{EVERY, OverTime, Wire};
+use super::over_time::{EVERY, OverTime, WireCounters};
 use super::tool::Command;
 
 /// How often to look whether the command was stopped.
@@ -48,7 +48,7 @@ pub fn run(
     commands: &[Command],
     environment: &[(OsString, OsString)],
     private: &Path,
-    (timeout, wire): (Duration, Wire),
+    (timeout, wire): (Duration, WireCounters),
     context: &Context,
 ) -> Result<RunEnd, Failure> {
     let mut running = RunningTools::default();
@@ -229,7 +229,7 @@ mod tests {
 
     fn run_here(commands: &[Command], timeout: Duration, context: &Context) -> Result<RunEnd, Failure> {
         let private = tempfile::tempdir().expect("a directory");
-        let wire = Wire { is_loopback: true };
+        let wire = WireCounters { is_loopback: true };
         run(commands, &[("WORD".into(), "said".into())], private.path(), (timeout, wire), context)
     }
 

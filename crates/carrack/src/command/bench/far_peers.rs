@@ -1,9 +1,9 @@
-//! `carrack bench peers` between two other hosts: the programs are started at the first, by this program, which ssh
-//! reaches there or is sent to. What is measured there is told here, a line each.
+//! `carrack bench peers` between two other hosts, seen from here: the programs are started at the first, by this
+//! program, which ssh finds there or sends there (`peers_part`). What is measured there is told here, a line each.
 
 use std::ffi::OsString;
-use std::io::{self, BufReader, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,19 +13,14 @@ use carrack_core::location::SshHost;
 use carrack_core::path::display_bytes;
 use carrack_core::request::Reach;
 use carrack_engine::{Context, FarPart, io_failure, system_failure, threads};
-use carrack_measure::result::{Measurement, Row, Warning};
+use carrack_measure::result::{Measurement, Warning};
 use carrack_sys::sync::lock;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-use super::peers;
 use crate::bench::document;
 use crate::bench::ladder::TellRow;
-use crate::bench::peers::measure;
-use crate::cli::flags::Flags;
-use crate::crowd::client::stop;
 use crate::crowd::far::next_line;
-use crate::error::CommandError;
 
 /// What the program is called with at the first host.
 pub const VERB: &str = "agent --part peers";
@@ -117,93 +112,4 @@ fn take(
 
 fn failed(code: ErrorCode, why: String) -> Failure {
     Failure::new(code, Side::Command, why)
-}
-
-/// Measures at the first host: announces itself, and does what it is told. The end of its input ends it.
-///
-/// # Errors
-/// When standard output cannot be written to.
-pub fn run(nonce: &str, context: &Context) -> io::Result<()> {
-    let mut input = BufReader::new(io::stdin());
-    FarPart::announce(&mut io::stdout(), nonce)?;
-    let words = next_line(&mut input).map(|order| words_of(&order)).unwrap_or_default();
-    let ended = context.clone();
-    // It waits for input until the process ends.
-    let listen = move || {
-        while next_line(&mut input).is_some() {}
-        stop(&ended);
-    };
-    let mut lines = TellLines { context: context.clone() };
-    if let Err(error) = threads::start("the end of the input", listen) {
-        lines.say(&json!({ "refused": fault(&system_failure(Side::Command, &error)) }));
-        return Ok(());
-    }
-    let last = match measured(&words, context, &mut lines) {
-        Ok((measured, failure)) => {
-            json!({ "measured": document::to_json(&measured), "failed": failure.as_ref().map(fault) })
-        }
-        Err(why) => json!({ "refused": fault(&why) }),
-    };
-    lines.say(&last);
-    Ok(())
-}
-
-fn words_of(order: &Value) -> Vec<OsString> {
-    let words = order["words"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    words.filter_map(|word| BASE64.decode(word.as_bytes()).ok()).map(OsString::from_vec).collect()
-}
-
-fn fault(why: &Failure) -> Value {
-    json!({ "code": why.code.number(), "text": why.to_string() })
-}
-
-fn measured(
-    words: &[OsString],
-    context: &Context,
-    tell: &mut TellLines,
-) -> Result<(Measurement, Option<Failure>), Failure> {
-    let usage = |why: String| failed(ErrorCode::Usage, why);
-    let line = std::iter::once(OsString::from("peers")).chain(words.iter().cloned());
-    let matches = peers::command().try_get_matches_from(line).map_err(|why| usage(why.to_string()))?;
-    let request = peers::request(&Flags::new(&matches, &|_| None)).map_err(|why| usage(why.to_string()))?;
-    measure(&request, context, tell)
-}
-
-/// Tells in lines of JSON.
-struct TellLines {
-    context: Context,
-}
-
-impl TellLines {
-    fn say(&mut self, line: &Value) {
-        let mut out = io::stdout();
-        // Nobody is there any more.
-        if out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).is_err() {
-            stop(&self.context);
-        }
-    }
-}
-
-impl TellRow for TellLines {
-    fn row(&mut self, row: &Row) {
-        self.say(&json!({ "row": document::row(row) }));
-    }
-
-    fn warning(&mut self, warning: &Warning) {
-        self.say(&json!({ "warning": { "word": warning.word, "text": warning.text } }));
-    }
-
-    fn note(&mut self, text: &str) {
-        self.say(&json!({ "note": text }));
-    }
-}
-
-/// The flags of this verb as words for the first host; it has no terminal, and keeps nothing.
-pub fn words(flags: &Flags, path: &[u8], to: &str) -> Result<Vec<OsString>, CommandError> {
-    let here = match path {
-        [] => b".".to_vec(),
-        [b'/', ..] => path.to_vec(),
-        path => [b"./", path].concat(),
-    };
-    Ok([vec![OsString::from_vec(here), to.into()], peers::words_there(flags)?].concat())
 }

@@ -2,12 +2,13 @@
 
 mod cpu;
 mod disk;
-pub mod far_peers;
+mod far_peers;
 mod kept;
 mod ladder;
 mod load;
 mod net;
 mod peers;
+pub mod peers_part;
 mod shown;
 
 use clap::Command;

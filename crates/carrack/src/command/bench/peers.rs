@@ -1,7 +1,7 @@
 //! `carrack bench peers`: Carrack beside the other programs that are found, on the same data.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -166,15 +166,25 @@ fn run_there(flags: &Flags, a: &Location, b: &Location) -> Result<u8, CommandErr
             )));
         }
     }
-    let words = far_peers::words(flags, path, &b.to_string())?;
+    let words = [vec![directory_there(path), b.to_string().into()], words_there(flags)].concat();
     let mut shown = BenchOutput::of_measuring(flags)?;
     let (mut measured, failure) = far_peers::measure_at(host, &words, &reach(flags)?, &context(), &mut shown)?;
     measured.target = format!("{a} {b}");
     shown.finish_with(&measured, failure)
 }
 
-/// The flags of this verb for a command at another host that does the same between its own directory and B.
-pub fn words_there(flags: &Flags) -> Result<Vec<OsString>, CommandError> {
+/// A directory of the first host, as a command there names it.
+fn directory_there(path: &[u8]) -> OsString {
+    OsString::from_vec(match path {
+        [] => b".".to_vec(),
+        [b'/', ..] => path.to_vec(),
+        path => [b"./", path].concat(),
+    })
+}
+
+/// The flags of this verb for a command at another host that does the same between its own directory and B. It has no
+/// terminal, and keeps nothing.
+fn words_there(flags: &Flags) -> Vec<OsString> {
     let words = [
         words_of(flags, &TOOLS),
         words_of(flags, &SIZES),
@@ -199,7 +209,7 @@ pub fn words_there(flags: &Flags) -> Result<Vec<OsString>, CommandError> {
     let switches = [&SYNC, &NO_PUSH].into_iter().filter(|switch| flags.has(switch));
     let switches = switches.map(|switch| OsString::from(format!("--{}", switch.name)));
     let rsh = flags.given(&FAR_RSH).map(|given| word(RSH.name, &given.value));
-    Ok(words.concat().into_iter().chain(switches).chain(rsh).collect())
+    words.concat().into_iter().chain(switches).chain(rsh).collect()
 }
 
 /// What a contest between a directory of this host and another place is to be.
