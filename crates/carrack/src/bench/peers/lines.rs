@@ -142,11 +142,14 @@ pub(crate) mod tests {
 
     #[test]
     fn rate_that_was_not_even_has_a_line() {
-        let mut row = Row::default();
-        row.put(value::BYTES_PER_SECOND, 100e6);
-        row.put(PEAK, 110e6);
-        assert_eq!(uneven(&row), None);
-        row.put(PEAK, 400e6);
+        let with_peak = |peak: f64| {
+            let mut row = Row::default();
+            row.put(value::BYTES_PER_SECOND, 100e6);
+            row.put(PEAK, peak);
+            row
+        };
+        assert_eq!(uneven(&with_peak(110e6)), None);
+        let mut row = with_peak(400e6);
         FELL.into_iter().zip([12.0, 400e6, 60e6]).for_each(|(name, value)| row.put(name, value));
         let told = uneven(&row).expect("it was not even");
         let expected = "400 MB/s in its fastest second; fell after 12 s from 400 MB/s to 60.0 MB/s";
