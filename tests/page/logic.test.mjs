@@ -13,6 +13,7 @@ import { paced, paceOf, uploadWords } from "../../crates/carrack-service/page/js
 import { copyWords } from "../../crates/carrack-service/page/js/files/copy-words.js";
 import { NONE } from "../../crates/carrack-service/page/js/files/selection.js";
 import { duration, when } from "../../crates/carrack-service/page/js/format.js";
+import { halves, placed } from "../../crates/carrack-service/page/js/places.js";
 import { meanRate, ordered, spaceOf, waits } from "../../crates/carrack-service/page/js/health.js";
 import { limitOf, verdict } from "../../crates/carrack-service/page/js/verdict.js";
 
@@ -252,4 +253,32 @@ test("what somebody asked is not asked again in a session of somebody else", asy
   for (const path of ["/c", "/d", "/e"]) await assert.rejects(api.call("POST", path), { code: "another-user" });
   assert.deepEqual([proofs.length, reloads, ended], [4, 1, 1]);
   globalThis.fetch = fetched;
+});
+
+test("file in flight keeps its place until it ends, and the next one takes an empty place", () => {
+  const file = (path, bytes = 0, pair = 0) => ({ pair, path, size: 9, bytes }), a = file("a"), b = file("b"), c = file("c"), d = file("d");
+  let places = placed([], [a, b, c]);
+  assert.deepEqual(places, [a, b, c]);
+  // Whatever order they come in.
+  places = placed(places, [file("c", 3), file("a", 1)]);
+  assert.deepEqual(places, [file("a", 1), null, file("c", 3)]);
+  assert.deepEqual(placed(places, []), [null, null, null]);
+  places = placed(places, [file("c", 4), d, a, b]);
+  assert.deepEqual(places, [a, d, file("c", 4), b]);
+  // Of another pair of the task, it is another file.
+  assert.deepEqual(placed([a], [file("a", 0, 1)]), [file("a", 0, 1)]);
+  assert.deepEqual(placed([a], [file("a", 0, 1), a]), [a, file("a", 0, 1)]);
+});
+
+test("name in flight loses its middle where there is no room, and no mark of it is cut in two", () => {
+  for (const [name, tail] of [
+    ["short.dat", ""], ["a/b/c/short.dat", ""], ["", ""],
+    ["2026/11/run 42/detector/large.dat", "/large.dat"],
+    [`${"x".repeat(200)}`, "x".repeat(12)], [`d/${"y".repeat(60)}.dat`, "yyyyyyyy.dat"], [`${"/".repeat(40)}`, "/"],
+    [`${"😀".repeat(30)}`, "😀".repeat(12)],
+  ]) {
+    const [head, end] = halves(name);
+    assert.equal(head + end, name);
+    assert.equal(end, tail, name);
+  }
 });

@@ -75,6 +75,48 @@ test("task is paused, goes on, and is cancelled when somebody confirms it", () =
   assert.equal((await world.api("GET", `/tasks/${id}`)).state, "CANCELLED");
 }));
 
+test("files in flight are shown while they arrive, each at its place, and go with the end", () => visit(world, { user: "local" }, async (page) => {
+  const long = `${"very long directory name ".repeat(6)}/the file that ends it.dat`;
+  const names = ["a.dat", "line\nfeed.dat", `${long}`];
+  for (const name of names) world.write(`lab/flight/${name}`, randomBytes(12 * MIB));
+  for (let number = 0; number < 100; number += 1) world.write(`lab/flight/small/${number}`, "small");
+  const { id } = await world.submit("@lab:/flight", "@archive:/", { label: "in flight", options: { rate_limit: 3 * MIB } });
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  const region = page.getByRole("region", { name: "In flight" }), lines = region.getByRole("listitem");
+  await lines.first().waitFor();
+  const seen = new Map(), places = new Map();
+  /** What each line says by now. */
+  const read = async () => {
+    const told = await region.locator("li").evaluateAll((all) => all.map((line) => [".middle", ".num"].map((part) => line.querySelector(part)?.textContent ?? "")));
+    for (const [place, [name, text]] of told.entries()) {
+      if (!name) { assert.equal(text, "", "an empty place"); continue; }
+      const moved = /^([\d.]+ (?:B|KiB|MiB)) of 12\.0 MiB$/.exec(text)?.[1];
+      assert.ok(moved, text);
+      places.set(name, places.get(name) ?? place);
+      assert.equal(places.get(name), place, `${name} has moved to another line`);
+      seen.set(name, [...(seen.get(name) ?? []), moved]);
+    }
+  };
+  const bar = region.getByRole("progressbar").first();
+  assert.match(await bar.getAttribute("aria-label") ?? "", /^Progress of flight\//);
+  for (const [what, width, scheme] of /** @type {[string, number, "light"|"dark"][]} */ ([["light", 1280, "light"], ["dark", 1280, "dark"], ["narrow", 390, "light"], ["narrow and dark", 390, "dark"], ["400 %", 320, "light"]])) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme: scheme });
+    await read();
+    await accessible(page, `files in flight, ${what}`);
+    await until(`nothing is wider than the page: ${what}`, () => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth));
+    const over = await region.locator("li").evaluateAll((all) => all.filter((line) => line.scrollWidth > line.clientWidth + 1 || line.scrollHeight > line.clientHeight + 1).length);
+    assert.equal(over, 0, `${what}: each line has room for what it says`);
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await until("all files have been in flight", async () => { await read(); return seen.size === names.length || await region.count() === 0; });
+  await state(page, "Succeeded");
+  await region.waitFor({ state: "detached" });
+  assert.deepEqual([...seen.keys()].sort(), names.map((name) => `flight/${name.replace("\n", "\\n")}`).sort());
+  assert.ok([...seen.values()].some((moved) => new Set(moved).size > 1), `bytes grow: ${JSON.stringify([...seen])}`);
+  assert.equal((await world.api("GET", `/tasks/${id}`)).in_flight, undefined);
+}));
+
 test("failed task says why and what to try, and succeeds by another try", () => visit(world, { user: "ada" }, async (page) => {
   const id = await submit(page, "@lab:/late.dat", "@archive:/late.dat", "too early");
   await state(page, "Failed");

@@ -145,6 +145,10 @@ pub const UNKEPT_DIRECTORIES_BYTES: usize = 256 << 10;
 pub const UNKEPT_DIRECTORIES: usize = 4096;
 /// Unfinished files outside a selection that a receiver names; the rest are counted.
 pub const UNFINISHED_PATHS: usize = 20;
+/// Files in flight that a sender names: more than a person follows.
+pub const IN_FLIGHT: usize = 8;
+/// Paths of these files together, in bytes; one that does not fit in goes unsaid.
+pub const IN_FLIGHT_PATHS_BYTES: usize = 32 << 10;
 /// Failures that a report keeps in words; the rest are counted.
 pub const FAILURES_TOLD: usize = 100;
 /// Noise of a login shell before the agent's first word, in bytes.

@@ -45,6 +45,9 @@ pub enum Event {
     Note(String),
     /// Counts so far; several a second.
     Progress(Progress),
+    /// The files in flight from now on; an empty list where none are. Once a second at most, if they have changed. Only
+    /// when asked for. None are after [`Event::SessionLost`].
+    InFlight(Vec<ItemInFlight>),
     /// One item has ended. All of them when asked for, else only failures and skipped ones.
     Item(ItemReport),
     /// An item was made, changed or deleted at the destination, or would be. Only when asked for.
@@ -183,6 +186,17 @@ pub struct Progress {
     pub scan_complete: bool,
     /// Items that failed so far.
     pub files_failed: u64,
+}
+
+/// A file that has begun to arrive and has no name yet. Small files, which travel many at once, are never told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemInFlight {
+    /// Relative to the destination directory.
+    pub path: Vec<u8>,
+    /// Bytes of content; `None` of a source that has no size, or that still grows.
+    pub size: Option<u64>,
+    /// Bytes that have landed, those that an earlier attempt had brought included.
+    pub bytes: u64,
 }
 
 /// What an ssh host without an agent was sent.

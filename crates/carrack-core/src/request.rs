@@ -81,6 +81,8 @@ pub struct CopyOptions {
     pub item_events: bool,
     /// Report every item that is made, changed or deleted at the destination, and in what it has changed.
     pub item_changes: bool,
+    /// Report the files in flight.
+    pub items_in_flight: bool,
     /// Modification times are not set at the destination: an item has the time at which it was written.
     pub no_times: bool,
     /// What is kept beside permissions and times.
@@ -173,6 +175,7 @@ impl Default for CopyOptions {
             links: LinkSet::ALL,
             item_events: false,
             item_changes: false,
+            items_in_flight: false,
             no_times: false,
             kept: KeptAttributes::default(),
             mode_change: None,

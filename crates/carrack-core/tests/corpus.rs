@@ -13,7 +13,7 @@ use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
-use carrack_core::report::{Counts, ErrorCode, Failure, ItemKind, ItemReport, Outcome, Side};
+use carrack_core::report::{Counts, ErrorCode, Failure, ItemInFlight, ItemKind, ItemReport, Outcome, Side};
 use carrack_core::request::{Digests, Encrypt, Verify};
 use carrack_core::wire::Version;
 use carrack_core::wire::control::*;
@@ -176,12 +176,14 @@ fn control_seeds() {
     let item = ItemReport { path: b"f".to_vec(), kind: ItemKind::File, size: 0, digests, judgment: None, outcome };
     let ended =
         Ended { counts: Counts { files: 1, ..Counts::default() }, failure: Some(failure()), ..Ended::default() };
+    let in_flight = ItemInFlight { path: b"a/f".to_vec(), size: Some(1 << 30), bytes: 9 };
     let tells = [
         ("welcome", Tell::Welcome(Welcome { host_id: "h".into(), ..Welcome::default() })),
         ("failed", Tell::Failed(failure())),
         ("page", Tell::Page(vec![entry; 2])),
         ("items", Tell::Items(vec![item])),
         ("ended", Tell::Ended(Box::new(ended))),
+        ("in-flight", Tell::InFlight(vec![in_flight; 2])),
     ];
     for (name, tell) in tells {
         keep("control", name, &tell.encode(0));

@@ -1250,6 +1250,20 @@ class FileWindow:
 
 
 @dataclass(frozen=True)
+class InFlight:
+    """A file that has begun to arrive and has no name yet. Small files, which travel many at once, are never shown."""
+
+    bytes: int
+    """Bytes at the destination."""
+    pair: int
+    """The pair of the task that it is of, from 0."""
+    path: str
+    """Relative to the destination. Bytes that are no UTF-8 are written `\\xHH`, a backslash `\\\\`."""
+    size: int | None = None
+    """Bytes of content; none: the source has no size, or still grows."""
+
+
+@dataclass(frozen=True)
 class KeptTest:
     """What a test of an endpoint has found, and when."""
 
@@ -1606,6 +1620,10 @@ class Task:
     """When it is expected to begin, where it is QUEUED and that can be told."""
     failure: TaskFailure | None = None
     """Why it ended as it did, where it did not succeed."""
+    in_flight: list[InFlight] = field(default_factory=list)
+    """The files in flight while a worker copies, at most 8: each stays at its place until it ends. Of one task alone:
+    lists do not have it.
+    """
     position: int | None = None
     """Place in the queue, from 1, where it is QUEUED."""
     started: datetime | None = None

@@ -206,7 +206,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["called", "teller", "visits"],
             &["places"],
             &["ends", "limit", "yields"],
-            &["bench", "confirmed", "failures", "history", "lock", "markers", "order", "pass"],
+            &["bench", "confirmed", "failures", "history", "in_flight", "lock", "markers", "order", "pass"],
         ],
     },
     Folder {
@@ -268,6 +268,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &[
                 "address",
                 "estimate",
+                "in_flight",
                 "leftovers",
                 "option_schema",
                 "percent",
@@ -360,7 +361,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["timeline"],
             &["plot"],
             &["brief", "failed_list", "log", "manifest", "receipt"],
-            &["lines", "part_file", "screen"],
+            &["in_flight", "lines", "part_file", "screen"],
             &["figures", "human", "json", "problem_hints"],
             &["hints", "options", "sample", "synced", "unsent"],
             &["itemized", "progress", "question"],

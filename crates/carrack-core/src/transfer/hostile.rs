@@ -8,6 +8,7 @@ mod earlier_receiver;
 mod earlier_sender;
 mod following;
 mod further_names;
+mod in_flight;
 mod last_word;
 mod read_twice;
 mod receiver;

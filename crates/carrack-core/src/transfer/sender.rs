@@ -18,6 +18,7 @@ mod comparing;
 mod ends;
 mod following;
 mod groups;
+mod in_flight;
 mod machine;
 mod messages;
 mod offered;
@@ -34,6 +35,7 @@ pub use self::bundles::Bundle;
 use self::bundles::Bundles;
 use self::comparing::{Comparing, FirstDeletion};
 use self::groups::Groups;
+pub use self::in_flight::InFlight;
 use self::offered::Offered;
 use self::streams::Streams;
 use super::directories::DirectoryLog;
@@ -326,11 +328,6 @@ impl Sender {
         [self.bundles.queued(), self.offers_waiting.len()]
     }
 
-    fn report(&mut self, report: ItemReport) {
-        self.report_bytes += bytes_of(&report);
-        self.actions.push_back(SenderAction::Report(Box::new(report)));
-    }
-
     /// The scan found something.
     pub fn handle_item(&mut self, now: Instant, mut item: ScannedItem) {
         if self.has_ended() {
@@ -584,12 +581,6 @@ impl Sender {
         self.actions.push_back(SenderAction::Send(finish));
         self.phase = SenderPhase::Finishing;
     }
-}
-
-/// What a report takes in memory, roughly.
-fn bytes_of(report: &ItemReport) -> usize {
-    let words = if let Outcome::Failed(failure) = &report.outcome { failure.held_bytes() } else { 0 };
-    size_of::<ItemReport>() + report.path.len() + words
 }
 
 /// Two readings differ, and no time has moved.

@@ -112,6 +112,7 @@ fn weight(event: &Event) -> usize {
         Event::Sample(told) => size_of::<EndSample>() + told.point.sample.memory_bytes(),
         Event::Ends(ends) => size_of_val(&**ends) + end_text(&ends.source) + end_text(&ends.destination),
         Event::Changed(change) => change.path.len() + change.leads_to.len(),
+        Event::InFlight(list) => size_of_val(&list[..]) + list.iter().map(|item| item.path.len()).sum::<usize>(),
         Event::Item(item) => match &item.outcome {
             Outcome::Failed(failure) => item.path.len() + failure.held_bytes(),
             _ => item.path.len(),

@@ -189,6 +189,12 @@ impl Copying<'_> {
                 self.events.tell(Event::Sample(Box::new(told)));
                 self.tell_steps(false);
             }
+            Tell::InFlight(list) if end == EndId::Source && self.request.options.items_in_flight => {
+                let refused = |error| ends.at(end).misbehaved(&error);
+                list.iter().try_for_each(|item| self.check_path(&item.path)).map_err(refused)?;
+                self.events.tell(Event::InFlight(list));
+            }
+            Tell::InFlight(_) => return Err(misbehaved(ends, end, "told of files in flight, which was not asked")),
             Tell::Items(items) if items.iter().all(|item| teller(&item.outcome) == end) => {
                 let refused = |error| ends.at(end).misbehaved(&error);
                 items.iter().try_for_each(|item| self.check_item(item)).map_err(refused)?;

@@ -94,6 +94,7 @@ pub(super) fn weight(tell: &Tell, encoded: usize) -> usize {
         Tell::Items(items) | Tell::Sums(items) => size_of_val(&items[..]) + items.iter().map(of_item).sum::<usize>(),
         Tell::Page(all) => size_of_val(&all[..]) + all.iter().map(|entry| held(&entry.failure)).sum::<usize>(),
         Tell::Changes(changes) => size_of_val(&changes[..]),
+        Tell::InFlight(list) => size_of_val(&list[..]),
         Tell::Sample(sample) => sample.memory_bytes(),
         Tell::Evidence(all) => size_of_val(&all[..]),
         Tell::Inspected(all) => size_of_val(&all[..]) + all.iter().map(|facts| held(&facts.failure)).sum::<usize>(),
@@ -240,6 +241,7 @@ impl Inbox {
     fn makes_room_for(&mut self, incoming: &Incoming, bytes: usize) -> bool {
         let status = |word: &Incoming| match word.tell {
             Ok(Tell::Progress(_)) => Some((word.end, "progress")),
+            Ok(Tell::InFlight(_)) => Some((word.end, "in flight")),
             Ok(Tell::Stages(_)) => Some((word.end, "stages")),
             Ok(Tell::Sample(_)) => Some((word.end, "sample")),
             _ => None,

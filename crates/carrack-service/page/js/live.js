@@ -24,6 +24,9 @@ export function onGap(gap) { gaps.add(gap); return () => { gaps.delete(gap); }; 
 /** @param {(state: string) => void} watcher */
 export function onState(watcher) { watchers.add(watcher); watcher(live.state); return () => { watchers.delete(watcher); }; }
 
+/** Whether the server has been heard of late: what is asked for only to look is not asked of one that is gone. */
+export const isHeard = () => live.state === "live" || live.state === "polling";
+
 /** @param {string} state */
 function become(state) {
   if (state === live.state) return;

@@ -28,6 +28,7 @@
  * @property {boolean} [fail_on_quota_errors] @property {string[]} [notify] @property {string|null} [timer] @property {boolean} [preview]
  */
 /** @typedef {{cause: string, why: string, since: string, next_try?: string|null, hint?: string|null}} Blocked */
+/** @typedef {{pair: number, path: string, size?: number|null, bytes: number}} InFlight a file that has begun to arrive */
 /** @typedef {{made: string, earliest_start?: string|null, latest_start?: string|null, seconds_least?: number|null,
  *   seconds_most?: number|null, why: string, took_seconds?: number|null}} Estimate */
 /**
@@ -36,7 +37,7 @@
  * @property {Progress} progress @property {string} submitted @property {string|null} [started]
  * @property {string|null} [ended] @property {Blocked|null} [blocked] @property {Failure|null} [failure]
  * @property {number} version @property {number} fence @property {number|null} [position]
- * @property {Estimate|null} [estimate]
+ * @property {Estimate|null} [estimate] @property {InFlight[]} [in_flight]
  * @property {boolean} pause_wanted @property {boolean} cancel_wanted
  */
 /** @typedef {{id: number, time: string, kind: string, owner: string, task?: string|null, subject?: string|null,

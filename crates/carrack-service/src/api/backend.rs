@@ -7,8 +7,8 @@ use carrack_receipt::PublicKey;
 use crate::clock::Moment;
 use crate::journal::ItemQuery;
 use crate::model::{
-    Endpoint, EndpointTest, Estimate, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule,
-    Windowed,
+    Endpoint, EndpointTest, Estimate, InFlight, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer,
+    TimerSchedule, Windowed,
 };
 use crate::worker::markers::PairMarker;
 
@@ -29,6 +29,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Puts on a task what is in memory only: its place in the queue, when it is expected to begin, why it waits.
     fn complete(&self, task: &mut Task);
+
+    /// The files in flight of a task, where a worker copies.
+    fn in_flight(&self, task: &Task) -> Vec<InFlight>;
 
     /// What is expected of a task that is submitted now. The request was checked. `size`: where somebody has counted.
     fn estimate(&self, request: &NewTask, size: Option<TaskSize>, now: Moment) -> Estimate;

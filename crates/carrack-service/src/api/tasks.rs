@@ -262,6 +262,7 @@ impl Api {
 
     fn answer(&self, mut task: Task) -> Response {
         self.backend.complete(&mut task);
+        task.in_flight = self.backend.in_flight(&task);
         (etag(task.version), Json(task)).into_response()
     }
 }

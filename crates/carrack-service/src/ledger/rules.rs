@@ -44,6 +44,7 @@ pub fn accepted(submission: &Submission, now: Moment) -> Task {
         blocked: None,
         position: None,
         expected_start: None,
+        in_flight: Vec::new(),
         fence: 0,
         futile_attempts: 0,
         progress: Progress::default(),

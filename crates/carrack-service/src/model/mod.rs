@@ -11,6 +11,7 @@ mod event;
 mod faults;
 mod files;
 mod identity;
+mod in_flight;
 mod item_csv;
 mod leftovers;
 mod node;
@@ -47,6 +48,7 @@ pub use files::{
     ListingState, ListingStatus, NewDirectory, NewListing, PathFailure, SortField, SumRequest, UsageRequest, text_of,
 };
 pub use identity::{Ceilings, Role, Scope, TokenRow, TokenUse, User, Verb};
+pub use in_flight::InFlight;
 pub use item_csv::{ITEM_CSV_HEADINGS, csv_field};
 pub use leftovers::{TaskLeftover, TaskLeftovers, UnknownLeftovers};
 pub use node::{KeptTest, NodeStatus, StorageStatus};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{Ceilings, Estimate, RunGuard, TaskPlan, TokenUse, option_schema, text_schema, word_enum};
+use super::{Ceilings, Estimate, InFlight, RunGuard, TaskPlan, TokenUse, option_schema, text_schema, word_enum};
 use crate::clock::Moment;
 
 word_enum! {
@@ -288,6 +288,10 @@ pub struct Task {
     pub futile_attempts: u32,
     /// What it has done.
     pub progress: Progress,
+    /// The files in flight while a worker copies, at most 8: each stays at its place until it ends. Of one task alone:
+    /// lists do not have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_flight: Vec<InFlight>,
     /// What was expected of it, beside what it took. None: nothing was told so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,

@@ -11,18 +11,19 @@ use carrack_engine::Context;
 use carrack_receipt::PublicKey;
 
 use super::endpoint_test::{self, ExamineEndpoint, Means};
-use super::item::document;
+use super::item::{self, document};
 use crate::api::{Backend, TaskSize};
 use crate::clock::Moment;
 use crate::journal::{Cursor, Item, ItemFilter, ItemIndex, ItemQuery, items, receipt_path};
 use crate::ledger::Ledger;
 use crate::model::{
-    Endpoint, EndpointTest, Estimate, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule,
-    Windowed,
+    Endpoint, EndpointTest, Estimate, InFlight, ItemState, Listed, NewTask, Secret, Task, TaskItem, TaskState, Timer,
+    TimerSchedule, Windowed,
 };
 use crate::schedule::{Outlook, Size, timer};
 use crate::service::{Waker, links_of};
 use crate::worker::confirmed::Confirmed;
+use crate::worker::in_flight;
 use crate::worker::look;
 use crate::worker::markers::{self, PairMarker};
 
@@ -87,6 +88,14 @@ impl Backend for Whole {
 
     fn complete(&self, task: &mut Task) {
         self.outlook.apply(task);
+    }
+
+    fn in_flight(&self, task: &Task) -> Vec<InFlight> {
+        if !matches!(task.state, TaskState::Active | TaskState::Cancelling) {
+            return Vec::new();
+        }
+        let (pair, files) = in_flight::of(&self.tasks.join(&task.id), task.fence).unwrap_or_default();
+        files.iter().map(|file| item::in_flight(pair, file)).collect()
     }
 
     fn estimate(&self, request: &NewTask, size: Option<TaskSize>, now: Moment) -> Estimate {

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use carrack_core::location::Location;
 use carrack_core::path::bare;
+use carrack_core::report::ItemInFlight;
 use data_encoding::HEXLOWER;
 
 use crate::journal::Item;
-use crate::model::{ItemState, NewTask, TaskItem};
+use crate::model::{InFlight, ItemState, NewTask, TaskItem};
 
 /// An item as the API shows it. One without a path of its own, such as a source that is missing, has the whole path of
 /// its pair's source.
@@ -23,6 +24,11 @@ pub fn document(item: &Item, request: Option<&NewTask>) -> TaskItem {
         failure: item.failure.clone().filter(|_| !item.state.is_difference()),
         differs: differs(item),
     }
+}
+
+/// A file in flight as the API shows it.
+pub fn in_flight(pair: u32, file: &ItemInFlight) -> InFlight {
+    InFlight { pair, path: text(&file.path), size: file.size, bytes: file.bytes }
 }
 
 /// In what an item differs: a journal has it as why.

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::called::Called;
 use super::ends::{OpenEnd, copy_options};
 use super::history::History;
+use super::in_flight::InFlightFile;
 use super::limit::Over;
 use super::markers::Markers;
 use super::order::Order;
@@ -29,6 +30,8 @@ pub struct Attempt<'a> {
     pub teller: Teller,
     /// How hosts are reached.
     pub reach: Reach,
+    /// Tells the files in flight.
+    pub in_flight: InFlightFile,
     /// By which keys its passes have marked what they leave.
     pub markers: Markers,
     /// Bytes at the destinations by passes that earlier attempts have not brought to their end, and that have not been

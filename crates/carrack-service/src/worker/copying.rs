@@ -123,6 +123,7 @@ impl Copying<'_, '_> {
     fn pass(&mut self, source: &OpenEnd, destination: &OpenEnd) -> Result<Report, Failure> {
         let mut options = copy_options(self.attempt.order)?;
         options.moves = self.attempt.order.kind == TaskKind::Move;
+        options.items_in_flight = true;
         let failed = std::mem::take(&mut self.history.failed);
         let again = self.again;
         options.only = if again { Some(selected(&failed)) } else { self.wanted() };
@@ -164,6 +165,7 @@ impl Copying<'_, '_> {
         let mut handle = Copy::start(request, &context);
         self.follow(&mut handle);
         let report = handle.wait();
+        self.attempt.in_flight.end();
         self.count(&report);
         if let Some(error) = report.error {
             return Err(error);
@@ -243,6 +245,7 @@ impl Copying<'_, '_> {
                 });
                 self.check_ceilings(progress.files_found, progress.bytes_found);
             }
+            Event::InFlight(files) => self.attempt.in_flight.tell(self.pair, files),
             Event::Linked(link) => {
                 self.attempt.note_reached();
                 let teller = &self.attempt.teller;
@@ -260,6 +263,7 @@ impl Copying<'_, '_> {
             Event::Note(text) => teller.event(EventKind::Note, text, json!({})),
             Event::RateFell(fall) => teller.limited(fall.limit),
             Event::SessionLost { failure, attempt, pause } => {
+                self.attempt.in_flight.end();
                 self.attempt.visits.failed(&failure);
                 let teller = &self.attempt.teller;
                 teller.counted_in_all(Counted { faults: 1, ..Counted::default() });

@@ -17,6 +17,7 @@ pub(crate) mod ends;
 mod failures;
 pub mod files;
 pub(crate) mod history;
+pub(crate) mod in_flight;
 pub(crate) mod limit;
 pub mod lock;
 pub(crate) mod look;

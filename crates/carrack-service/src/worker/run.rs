@@ -14,6 +14,7 @@ use super::called::Called;
 use super::ends::{self, OpenEnd};
 use super::failures::{can_pass, is_source_error, told};
 use super::history::History;
+use super::in_flight::InFlightFile;
 use super::limit::{Limit, Over};
 use super::lock::Lock;
 use super::look;
@@ -146,6 +147,7 @@ fn begin<'a>(order: &'a Order, lock: &Lock, context: Context, reach: Reach) -> R
         context,
         history,
         teller,
+        in_flight: InFlightFile::begin(&order.directory, order.fence),
         reach,
         markers,
         open_bytes,

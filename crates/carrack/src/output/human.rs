@@ -44,6 +44,7 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
         Event::Linked(_)
         | Event::Changed(_)
         | Event::Progress(_)
+        | Event::InFlight(_)
         | Event::Streams(_)
         | Event::ProgramSent(_)
         | Event::Ends(_)

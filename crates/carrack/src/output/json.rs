@@ -83,6 +83,8 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
         Event::Path { side, path } => object("path", time, self::path(*side, path)),
         Event::Step { session, taken } => object("step", time, step(*session, taken)),
         Event::Progress(counts) => object("progress", time, progress(counts)),
+        // It has no line of its own: the next one of progress has what it tells.
+        Event::InFlight(_) => Value::Null,
         Event::Item(report) => object("item", time, item(report)),
         Event::Changed(told) => object("itemized", time, change(told)),
     }

@@ -13,6 +13,7 @@ pub mod hints;
 #[cfg(test)]
 mod hints_tests;
 pub mod human;
+mod in_flight;
 pub mod itemized;
 pub mod json;
 pub mod lines;
@@ -41,7 +42,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Instant, SystemTime};
 
 use carrack_core::path::display_bytes;
-use carrack_core::report::{Event, ItemChange, Outcome, Report};
+use carrack_core::report::{Event, ItemChange, ItemInFlight, Outcome, Report};
 
 use crate::error::CommandError;
 use crate::exit;
@@ -71,6 +72,8 @@ struct OutputState {
     timeline: Option<TimelineFile>,
     /// When progress is next told in JSON.
     json_progress: Instant,
+    /// What is told with it.
+    in_flight: Vec<ItemInFlight>,
 }
 
 impl Output {
@@ -110,6 +113,7 @@ impl Output {
             failed_list: failed_list.transpose()?,
             timeline: timeline.transpose()?,
             json_progress: now + options.stats,
+            in_flight: Vec::new(),
         };
         Ok(Self { options, state: Mutex::new(state) })
     }
@@ -127,14 +131,23 @@ impl Output {
             }
             state.json_progress = now + self.options.stats;
         }
+        if let Event::InFlight(list) = event {
+            return state.in_flight.clone_from(list);
+        }
         let time = SystemTime::now();
-        if let Some(json) = &mut state.json {
-            json.json(&json::event(event, time));
+        let OutputState { json, in_flight: list, .. } = &mut *state;
+        if let Some(json) = json {
+            let mut object = json::event(event, time);
+            if let Event::Progress(_) = event {
+                object["in_flight"] = in_flight::value(list);
+            }
+            json.json(&object);
         }
         if let Some(timeline) = &mut state.timeline {
             timeline.event(event, time);
         }
         if let Event::Item(item) = event {
+            state.in_flight.retain(|file| file.path != item.path);
             if let Some(manifest) = &mut state.manifest {
                 manifest.item(item);
             }
@@ -149,6 +162,7 @@ impl Output {
             self.change(&mut state, change, time);
         }
         if let Event::SessionLost { .. } = event {
+            state.in_flight.clear();
             state.manifest.iter_mut().for_each(Manifest::session_lost);
             state.failed_list.iter_mut().for_each(FailedList::session_lost);
         }

@@ -39,6 +39,7 @@ mod hard_links;
 mod held_back;
 mod hints;
 mod identity;
+mod in_flight;
 mod in_place;
 mod kill;
 mod ladder;

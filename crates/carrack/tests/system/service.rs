@@ -9,6 +9,7 @@ mod downloads;
 mod faults;
 mod files;
 mod guards;
+mod in_flight;
 mod judge;
 mod leftovers;
 mod login;

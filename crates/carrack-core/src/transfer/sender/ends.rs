@@ -167,6 +167,11 @@ impl Sender {
 }
 
 impl Sender {
+    pub(super) fn report(&mut self, report: ItemReport) {
+        self.report_bytes += bytes_of(&report);
+        self.actions.push_back(SenderAction::Report(Box::new(report)));
+    }
+
     /// Counts what is at the destination. A further name of a file has no bytes of its own.
     fn count_made(&mut self, item: &ScannedItem, size: u64) {
         let counts = &mut self.totals.counts;
@@ -200,6 +205,12 @@ fn bundled_end(unread: &Option<Failure>, result: ItemResult, doubtful: bool) -> 
         (ItemResult::Published, None) => BundledEnd::Ended(Outcome::Published),
         (ItemResult::Mismatch | ItemResult::Dropped, None) => BundledEnd::Again,
     }
+}
+
+/// What a report takes in memory, roughly.
+pub(super) fn bytes_of(report: &ItemReport) -> usize {
+    let words = if let Outcome::Failed(failure) = &report.outcome { failure.held_bytes() } else { 0 };
+    size_of::<ItemReport>() + report.path.len() + words
 }
 
 pub(super) fn mismatch() -> Failure {

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::{Sender, SenderAction, SenderPhase, bytes_of};
+use super::ends::bytes_of;
+use super::{Sender, SenderAction, SenderPhase};
 use crate::failure::{Failure, Side};
 use crate::transfer::Unit;
 use crate::transfer::machine::Machine;

@@ -351,6 +351,11 @@ impl Offered {
         (bytes(&self.landed), FoundBytes { left: bytes(&self.resumed), taken_over: bytes(&self.taken_over) })
     }
 
+    /// Whether anything of it is at the receiver, or on its way there.
+    pub fn has_begun(&self) -> bool {
+        self.accepted && (self.shared || self.next_block > 0 || self.landed.count() > 0)
+    }
+
     pub fn has_landed(&self, offset: u64) -> bool {
         self.landed.contains(self.index(offset))
     }

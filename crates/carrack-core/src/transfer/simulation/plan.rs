@@ -155,7 +155,8 @@ fn tuning(seed: u64) -> Tuning {
     // Of a row of its own, like the changes of streams.
     let mut rng = Rng::new(seed ^ 0x7e91_03b4);
     let parked = [Duration::ZERO, Duration::from_millis(100), Tuning::DEFAULT.parked][(seed % 3) as usize];
-    let mut tuning = Tuning { parked, ..Tuning::DEFAULT };
+    let sample_interval = Duration::from_millis(1);
+    let mut tuning = Tuning { parked, sample_interval, ..Tuning::DEFAULT };
     if rng.chance(600) {
         return tuning;
     }
@@ -188,6 +189,7 @@ impl Plan {
                 crc32c: rng.chance(300),
             },
             item_events: true,
+            items_in_flight: true,
             growing: growing(seed),
             ..TransferOptions::of(&Default::default(), verify, block_bytes, Version::NEWEST)
         };

@@ -64,6 +64,8 @@ pub struct Verdict {
     pub shared: u64,
     pub followed: u64,
     pub patched_in_vain: u64,
+    /// Files that were told as in flight, each time anew.
+    pub in_flight: u64,
 }
 
 impl Verdict {
@@ -119,11 +121,12 @@ impl Verdict {
             shared: self.shared + other.shared,
             followed: self.followed + other.followed,
             patched_in_vain: self.patched_in_vain + other.patched_in_vain,
+            in_flight: self.in_flight + other.in_flight,
         }
     }
 
     /// What some thousand runs must have seen.
-    pub fn named(&self) -> [(&'static str, u64); 18] {
+    pub fn named(&self) -> [(&'static str, u64); 19] {
         [
             ("a transfer that failed", self.transfers_failed),
             ("an abort", self.aborted),
@@ -143,6 +146,7 @@ impl Verdict {
             ("a block that was taken over", self.taken_over),
             ("a file that shares its blocks", self.shared),
             ("a file that was followed to its end", self.followed),
+            ("a file in flight", self.in_flight),
         ]
     }
 
@@ -201,6 +205,9 @@ impl World {
             assert_eq!(sender.is_ok(), receiver.is_ok(), "{sender:?} but {receiver:?}");
             assert!(sender.is_ok(), "the transfer failed for no reason: {sender:?}");
         }
+        let later = self.now() + self.plan.tuning.sample_interval;
+        let in_flight = self.in_flight.look(later, &self.sender);
+        assert!(in_flight.as_ref().is_none_or(Vec::is_empty), "after the end: {in_flight:?}");
         if sender.is_ok() {
             assert!(receiver.is_ok());
             self.check_success();

@@ -1,5 +1,6 @@
 //! The simulation's clock, its events, and what the engine does around the machines.
 
+mod in_flight;
 mod scanner;
 
 use std::cmp::Reverse;
@@ -22,7 +23,7 @@ use crate::request::{Durability, Verify};
 use crate::transfer::ScannedItem;
 use crate::transfer::machine::Machine;
 use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
-use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
+use crate::transfer::sender::{InFlight, Sender, SenderAction, SenderConfig};
 use crate::wire::peer::{Answer, AskedIndex, DirectoryAttributes, Offer, PeerMessage, QueryItem, Question};
 
 /// Something that happens at a moment.
@@ -101,6 +102,7 @@ pub struct World {
     pub clock: Duration,
     events: BinaryHeap<Reverse<Scheduled>>,
     pub sender: Sender,
+    pub in_flight: InFlight,
     pub receiver: Receiver,
     pub source: Source,
     pub disk: Disk,
@@ -171,6 +173,7 @@ impl World {
         let checkpoints = plan.mutant != Some(Mutant::PublishUnchecked);
         let mut world = Self {
             sender: Sender::new(config),
+            in_flight: InFlight::default(),
             receiver: Receiver::new(ReceiverConfig { options: plan.options, checkpoints, tuning: plan.tuning }),
             source,
             rng,
@@ -273,6 +276,7 @@ impl World {
             self.handle(event);
             self.settle();
             self.check_bounds();
+            self.check_in_flight();
         }
     }
 

@@ -113,6 +113,8 @@ options! {
     fake_super: bool = bool "39",
     /// What is written down so at the source counts as what its items are.
     from_fake_super: bool = bool "40",
+    /// The sender tells the files in flight.
+    items_in_flight: bool = bool "41",
 }
 
 impl TransferOptions {
@@ -139,6 +141,7 @@ impl TransferOptions {
             removes_sources: options.remove_sources && !options.plans(),
             folds_case: false,
             item_changes: options.item_changes,
+            items_in_flight: options.items_in_flight,
             no_times: options.no_times,
             kept: options.kept,
             numeric_ids: options.numeric_ids,
@@ -386,6 +389,7 @@ mod tests {
             removes_sources: true,
             folds_case: true,
             item_changes: true,
+            items_in_flight: true,
             no_times: true,
             kept: KeptAttributes::ALL,
             mode_change: ModeChange::parse("D755,F644").ok(),

@@ -16,9 +16,9 @@ pub use self::files::{
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
-    Begin, Change, Changes, Counted, Deletion, Ended, Item, Items, MayDelete, Progress, RawAccounts, RawBackup,
-    RawDeleteOrder, RawUnfinished, RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, References, Role,
-    SendRole, Source, Stages, StreamLost,
+    Begin, Change, Changes, Counted, Deletion, Ended, InFlight, Item, ItemInFlight, Items, MayDelete, Progress,
+    RawAccounts, RawBackup, RawDeleteOrder, RawUnfinished, RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories,
+    ReceiveRole, References, Role, SendRole, Source, Stages, StreamLost,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use crate::wire::control::options::RawOptions;
@@ -132,7 +132,7 @@ pub struct FromAgent {
     /// The answer, or the report.
     #[prost(
         oneof = "Tell",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26"
     )]
     pub tell: Option<Tell>,
 }
@@ -212,6 +212,9 @@ pub enum Tell {
     /// What was made, changed or deleted at the destination.
     #[prost(message, tag = "25")]
     Changes(Changes),
+    /// The files in flight.
+    #[prost(message, tag = "26")]
+    InFlight(InFlight),
 }
 
 /// The way to the other end of a transfer.

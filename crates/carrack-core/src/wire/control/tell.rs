@@ -4,6 +4,7 @@
 mod change;
 mod evidence;
 mod fields;
+mod in_flight;
 mod path;
 mod sample;
 
@@ -16,8 +17,8 @@ use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, DestinationCounts, Faults, FileDigests, ItemChange, ItemKind, ItemReport, PathTrace, Progress, Unfinished,
-    Unkept, UnkeptAttributes, UnkeptDirectories, Unsynced,
+    Counts, DestinationCounts, Faults, FileDigests, ItemChange, ItemInFlight, ItemKind, ItemReport, PathTrace,
+    Progress, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories, Unsynced,
 };
 use crate::request::DeletionExtent;
 use crate::special::SpecialFile;
@@ -76,6 +77,8 @@ pub enum Tell {
     FoldsCase,
     /// What the receiver has made, changed or deleted, or would, in that order.
     Changes(Vec<ItemChange>),
+    /// The files in flight at the sender: at most [`crate::limits::IN_FLIGHT`].
+    InFlight(Vec<ItemInFlight>),
 }
 
 /// What an agent says of itself.

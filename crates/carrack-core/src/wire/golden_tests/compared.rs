@@ -26,6 +26,7 @@ fn compared() -> TransferOptions {
         delta: crate::request::Delta::Always,
         shares: true,
         compress: true,
+        items_in_flight: true,
         ..options()
     }
 }

@@ -1,6 +1,7 @@
 //! Messages of what ends measure, and of files that are read over the control connection.
 
 use super::*;
+use crate::report::ItemInFlight;
 
 /// What ends measure.
 pub fn tells() -> Vec<Line> {
@@ -15,7 +16,14 @@ pub fn tells() -> Vec<Line> {
         tell("tell Opened", Tell::Opened(OpenedFile { size: 7, ..OpenedFile::default() })),
         tell("tell Opened-identity", Tell::Opened(opened)),
         tell("tell Part", Tell::Part(b"bytes".to_vec())),
+        tell("tell InFlight", Tell::InFlight(in_flight())),
+        tell("tell InFlight-none", Tell::InFlight(Vec::new())),
     ]
+}
+
+fn in_flight() -> Vec<ItemInFlight> {
+    let item = |path: &[u8], size, bytes| ItemInFlight { path: path.to_vec(), size, bytes };
+    vec![item(b"d/f", Some(1 << 40), 300), item(b"stdin", None, 7)]
 }
 
 /// With a number of its own in every field.

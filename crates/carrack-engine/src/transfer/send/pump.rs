@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
-use carrack_core::report::{Counts, Failure, ItemReport, Outcome, Side};
+use carrack_core::report::{Counts, Failure, ItemInFlight, ItemReport, Outcome, Progress, Side};
 use carrack_core::request::Verify;
-use carrack_core::transfer::sender::{Sender, SenderAction, SenderTotals};
+use carrack_core::transfer::sender::{InFlight, Sender, SenderAction, SenderTotals};
 use carrack_core::wire::control::{Ended, Tell};
 use carrack_core::wire::failure_bytes;
 
@@ -16,7 +16,6 @@ use super::SendRun;
 use crate::data::path_watch::PathWatch;
 use crate::panics::contain;
 use crate::sync::lock;
-use carrack_core::report::Progress;
 
 /// Items told to the command in one message.
 const ITEMS_PER_MESSAGE: usize = 500;
@@ -32,6 +31,9 @@ struct SendPump<'a> {
     told: Instant,
     paths: PathWatch,
     progress: Progress,
+    in_flight: InFlight,
+    /// The files in flight, where that is to be told.
+    news: Option<Vec<ItemInFlight>>,
     totals: SenderTotals,
     /// The pump came to its end, and the totals are the transfer's.
     ended: bool,
@@ -44,6 +46,7 @@ impl Pump<Sender> for SendPump<'_> {
 
     fn look(&mut self, machine: &Sender, actions: &[SenderAction]) {
         (self.progress, self.totals) = (machine.progress(), machine.totals());
+        self.news = self.in_flight.look(Instant::now(), machine).or(self.news.take());
         // Where reports have been taken, the scan may go on.
         if actions.iter().any(|action| matches!(action, SenderAction::Report(_))) {
             self.run.driver.wake();
@@ -66,6 +69,10 @@ impl Pump<Sender> for SendPump<'_> {
             self.told = Instant::now();
             self.run.tell_command(Tell::Progress(self.progress), &mut self.items);
         }
+        // Behind the items that have ended, which are not among them any more.
+        if let Some(list) = self.news.take_if(|_| self.items.is_empty()) {
+            (self.run.driver.voice.command)(Tell::InFlight(list));
+        }
         self.ended = last;
     }
 }
@@ -79,6 +86,8 @@ impl SendRun {
             told: Instant::now(),
             paths: PathWatch::default(),
             progress: Progress::default(),
+            in_flight: InFlight::default(),
+            news: None,
             totals: SenderTotals::default(),
             ended: false,
         };

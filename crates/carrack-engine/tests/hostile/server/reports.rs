@@ -129,6 +129,44 @@ fn changes_that_were_not_asked_for() {
     assert_told(&pushed(true, tell(b"there", ItemKind::File, 7)), ErrorCode::ProtocolViolation, "unknown");
 }
 
+/// Files in flight are shown to whoever asked for them: only the source tells them, few at once, and of what was asked
+/// for.
+#[test]
+fn files_in_flight_that_were_not_asked_for() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let one = |path: &[u8]| ItemInFlight { path: path.to_vec(), size: Some(5), bytes: 3 };
+    let tell = |list: Vec<ItemInFlight>| Tell::InFlight(InFlight { list });
+    let pulled = |items_in_flight, told: Tell| {
+        let node = FakeNode::start(move |node| {
+            node.begin();
+            node.tell(0, told);
+            while node.next().is_some() {}
+        });
+        let options = CopyOptions { items_in_flight, retries: 0, ..CopyOptions::default() };
+        let report = pull_with(&node, "/f", &sandbox, options);
+        node.join();
+        sandbox.assert_untouched();
+        report.error.expect("refused")
+    };
+    assert_told(&pulled(false, tell(vec![one(b"f")])), ErrorCode::ProtocolViolation, "told of files in flight");
+    for path in [&b"g"[..], b"../f", b"/f", b"f/", b"f\0", b""] {
+        assert_told(&pulled(true, tell(vec![one(b"f"), one(path)])), ErrorCode::BadPath, "");
+    }
+    assert_told(&pulled(true, tell(vec![one(b"f"); 9])), ErrorCode::ProtocolViolation, "9 files in flight");
+    let long = vec![one(&[b'f'; 65_000])];
+    assert_told(&pulled(true, tell(long)), ErrorCode::ProtocolViolation, "65000 bytes of paths");
+    let (file, node) = large_file_to(&sandbox, move |node| {
+        node.begin();
+        node.tell(0, tell(vec![one(b"there")]));
+        while node.next().is_some() {}
+    });
+    let options = CopyOptions { items_in_flight: true, retries: 0, ..CopyOptions::default() };
+    let report = push(&file, &node, "/there", options);
+    node.join();
+    assert_told(&report.error.expect("refused"), ErrorCode::ProtocolViolation, "told of files in flight");
+}
+
 /// Sizes and counts that are added up may be any numbers.
 #[test]
 fn numbers_that_do_not_add_up() {

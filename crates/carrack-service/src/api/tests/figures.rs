@@ -9,8 +9,8 @@ use crate::client::{Call, Client, ClientError};
 use crate::ledger::{NewEvent, TaskChange, TaskGuard};
 use crate::model::{
     AuditLine, DryRun, EndVisit, Endpoint, EndpointLocation, EndpointTest, Event, EventKind, FaultStatistics,
-    HealthState, ItemState, Listed, LoginRequest, NewEndpoint, NewUser, NodeStatus, Overview, Progress, Rates, Role,
-    Scope, Secret, StateCount, Task, TaskItem, TaskState, Verb, Windowed,
+    HealthState, InFlight, ItemState, Listed, LoginRequest, NewEndpoint, NewUser, NodeStatus, Overview, Progress,
+    Rates, Role, Scope, Secret, StateCount, Task, TaskItem, TaskState, Verb, Windowed,
 };
 
 fn status(client: &Client, call: &Call) -> u16 {
@@ -363,4 +363,36 @@ fn faults_are_of_ones_own_tasks_by_endpoint_and_of_all_tasks_by_host_for_admins(
     let test: EndpointTest =
         serde_json::from_slice(bob.call(&Call::post("/endpoints/boblab/test")).unwrap().body()).unwrap();
     assert!(test.checks.iter().any(|check| check.name == "faults" && check.ok == Some(true)), "{test:?}");
+}
+
+#[test]
+fn files_in_flight_stand_in_the_document_of_a_task_that_runs_and_in_no_list() {
+    let rig = Rig::start();
+    let (ann, bob) = (rig.user("ann", Role::User), rig.user("bob", Role::User));
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let task = submit(&ann, &copy("@lab:/a", "@lab:/b")).unwrap();
+    let file = |path: &str, size| InFlight { pair: 0, path: path.into(), size, bytes: 5 };
+    *rig.backend.in_flight.lock().unwrap() = vec![file("a/large", Some(7)), file("a/log", None)];
+    let path = format!("/tasks/{}", task.id);
+    let shown = || ann.get::<serde_json::Value>(&path).unwrap()["in_flight"].clone();
+    assert_eq!(shown(), json!(null), "it waits");
+    let note = |kind| NewEvent {
+        kind,
+        owner: "ann".into(),
+        task: Some(task.id.clone()),
+        subject: None,
+        text: "it begins".into(),
+        detail: json!({}),
+    };
+    rig.ledger.claim(&task.id, task.submitted, &note(EventKind::Started)).unwrap();
+    let list = json!([
+        { "pair": 0, "path": "a/large", "size": 7, "bytes": 5 },
+        { "pair": 0, "path": "a/log", "size": null, "bytes": 5 },
+    ]);
+    assert_eq!(shown(), list);
+    assert!(bob.get::<serde_json::Value>(&path).is_err(), "it is another user's");
+    for of_all in ["/tasks", "/tasks?offset=0"] {
+        let listed: serde_json::Value = ann.get(of_all).unwrap();
+        assert_eq!(listed["items"][0]["in_flight"], json!(null), "{of_all}");
+    }
 }

@@ -23,8 +23,9 @@ use crate::journal::ItemQuery;
 use crate::ledger::Ledger;
 use crate::ledger::memory::MemoryLedger;
 use crate::model::{
-    Endpoint, EndpointCheck, EndpointLocation, EndpointTest, Estimate, ItemState, Listed, MadeToken, NewEndpoint,
-    NewTask, NewToken, NewUser, Pair, Role, Scope, Secret, Task, TaskItem, Timer, TimerSchedule, Windowed,
+    Endpoint, EndpointCheck, EndpointLocation, EndpointTest, Estimate, InFlight, ItemState, Listed, MadeToken,
+    NewEndpoint, NewTask, NewToken, NewUser, Pair, Role, Scope, Secret, Task, TaskItem, TaskState, Timer,
+    TimerSchedule, Windowed,
 };
 use crate::worker::markers::PairMarker;
 
@@ -36,6 +37,8 @@ pub struct FakeBackend {
     /// Tasks whose plan somebody has confirmed.
     pub confirmed: Mutex<Vec<String>>,
     pub trouble: Mutex<Option<String>>,
+    /// The files in flight of any task that runs.
+    pub in_flight: Mutex<Vec<InFlight>>,
     /// What any task has marked.
     pub markers: Mutex<Vec<PairMarker>>,
     /// The endpoints that were tested, with the secrets that were shown.
@@ -50,6 +53,11 @@ impl Backend for FakeBackend {
     }
 
     fn complete(&self, _: &mut Task) {}
+
+    fn in_flight(&self, task: &Task) -> Vec<InFlight> {
+        let is_active = task.state == TaskState::Active;
+        if is_active { self.in_flight.lock().unwrap().clone() } else { Vec::new() }
+    }
 
     fn recheck(&self, _: &str) -> Result<(), String> {
         Ok(())

@@ -69,6 +69,7 @@ fn submission_is_kept_as_it_was_made(ledger: &dyn Ledger) {
         blocked: None,
         position: None,
         expected_start: None,
+        in_flight: Vec::new(),
         fence: 0,
         futile_attempts: 0,
         progress: Progress::default(),

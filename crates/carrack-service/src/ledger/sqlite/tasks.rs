@@ -440,6 +440,7 @@ fn read(row: &Row<'_>, with_submitted: bool) -> rusqlite::Result<Found> {
         blocked,
         position: None,
         expected_start: None,
+        in_flight: Vec::new(),
         fence: count(row.get(10)?),
         futile_attempts: row.get(11)?,
         // The next sample of the worker replaces it.

@@ -460,6 +460,7 @@ fn copy_options(
         links: flags.get(&LINK)?.map_or(default.links, LinkSet::only),
         item_events: output.wants_items(),
         item_changes: output.lines.is_some(),
+        items_in_flight: output.json && !output.stats.is_zero(),
         retries: flags.get(&RETRIES)?.unwrap_or(default.retries),
         deadline: flags.get(&DEADLINE)?,
         resume: !flags.has(&NO_RESUME),

@@ -373,6 +373,7 @@ pub mod tests {
             blocked: None,
             position: Some(3),
             expected_start: None,
+            in_flight: Vec::new(),
             fence: 1,
             futile_attempts: 0,
             progress: Progress {

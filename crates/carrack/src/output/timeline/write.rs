@@ -87,7 +87,7 @@ impl TimelineFile {
 
     fn add(&mut self, event: &Event, time: SystemTime) -> io::Result<()> {
         match event {
-            Event::Progress(_) | Event::Item(_) | Event::Changed(_) => return Ok(()),
+            Event::Progress(_) | Event::InFlight(_) | Event::Item(_) | Event::Changed(_) => return Ok(()),
             Event::Sample(told) => self.sample(told, time)?,
             event => {
                 if let Event::SessionLost { .. } = event {

@@ -229,6 +229,28 @@ pub struct Item {
     pub judgment: Option<u32>,
 }
 
+/// The files in flight; all others are not, or not any more.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct InFlight {
+    /// One that was told before comes before one that was not.
+    #[prost(message, repeated, tag = "1")]
+    pub list: Vec<ItemInFlight>,
+}
+
+/// A file that has begun to arrive and has no name yet.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ItemInFlight {
+    /// Relative to the destination directory.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// Size in bytes, where that is known.
+    #[prost(uint64, optional, tag = "2")]
+    pub size: Option<u64>,
+    /// Bytes that have landed.
+    #[prost(uint64, tag = "3")]
+    pub bytes: u64,
+}
+
 /// Items that were made, changed or deleted at the destination, or would be.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Changes {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Surveyed, Tell, Welcome,
-    evidence,
+    evidence, in_flight,
 };
 use crate::attributes::{AttributeKind, Time};
 use crate::failure::{ErrorCode, Failure, Side};
@@ -80,6 +80,7 @@ impl TryFrom<raw::Tell> for Tell {
             raw::Tell::Changes(raw::Changes { list }) => {
                 Self::Changes(list.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?)
             }
+            raw::Tell::InFlight(told) => Self::InFlight(in_flight::checked(told)?),
             raw::Tell::Deletion(raw::Deletion { items, of, bytes }) => {
                 Self::Deletion(DeletionExtent { items, of, bytes })
             }
@@ -120,6 +121,7 @@ impl From<Tell> for raw::Tell {
             Tell::FoldsCase => Self::FoldsCase(raw::Empty {}),
             Tell::Deletion(DeletionExtent { items, of, bytes }) => Self::Deletion(raw::Deletion { items, of, bytes }),
             Tell::Changes(list) => Self::Changes(raw::Changes { list: all(list) }),
+            Tell::InFlight(list) => Self::InFlight(raw::InFlight { list: all(list) }),
         }
     }
 }
