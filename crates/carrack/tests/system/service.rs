@@ -13,6 +13,7 @@ mod judge;
 mod leftovers;
 mod login;
 mod operation;
+mod paths;
 mod receipts;
 mod rights;
 mod secrets;
