@@ -110,9 +110,10 @@ test("path is told in one sentence, and a task that the network holds leads to w
   const way = (more) => ({ bytes_per_second: null, streams: null, round_trip_us: null, round_trip_longest_us: null, retransmits: null, resent_share: null, hops: null, packet_bytes: null, labels: [], error: null, ...more });
   const result = (there, back) => ({ time: "2026-11-01T10:00:00Z", program: "1", elapsed_seconds: 14, rate_limit: null, notes: [], there: way(there), back: way(back) });
   for (const [of, text] of [
-    [result({ bytes_per_second: 118 * MIB, round_trip_us: 20_140, resent_share: 0.000204 }, { bytes_per_second: 97 * MIB, round_trip_us: 20_100, resent_share: 0.000196 }), "There 118.0 MiB/s, back 97.0 MiB/s, 20.1 ms, 0.02 % sent again."],
-    [result({ bytes_per_second: MIB, round_trip_us: 140, resent_share: 0 }, { bytes_per_second: MIB, round_trip_us: 90, resent_share: 0 }), "There 1.0 MiB/s, back 1.0 MiB/s, 0.09 ms, nothing sent again."],
+    [result({ bytes_per_second: 118 * MIB, round_trip_us: 20_140, resent_share: 0.000204 }, { bytes_per_second: 97 * MIB, round_trip_us: 20_100, resent_share: 0.000196 }), "There 118.0 MiB/s, back 97.0 MiB/s, round trip 20.1 ms, 0.02 % sent again."],
+    [result({ bytes_per_second: MIB, round_trip_us: 140, resent_share: 0 }, { bytes_per_second: MIB, round_trip_us: 90, resent_share: 0 }), "There 1.0 MiB/s, back 1.0 MiB/s, round trip 0.09 ms, nothing sent again."],
     [result({ bytes_per_second: MIB, resent_share: 0.05 }, { bytes_per_second: MIB, resent_share: 0.00001 }), "There 1.0 MiB/s, back 1.0 MiB/s, 5 % sent again there, under 0.01 % back."],
+    [result({ bytes_per_second: MIB, round_trip_us: 4 }, { round_trip_us: 8 }), "There 1.0 MiB/s, back not measured, round trip under 0.01 ms."],
     [result({ bytes_per_second: MIB, resent_share: 0.01 }, {}), "There 1.0 MiB/s, back not measured, 1 % sent again."],
   ]) assert.equal(pathText(of), text);
   const at = (source, destination, limited_by, state = "ACTIVE") => linkToPath({ ...task({ state }, { limited_by }), request: { pairs: [{ source, destination }], options: {} } });

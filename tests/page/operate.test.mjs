@@ -278,14 +278,14 @@ test("path between two endpoints is measured by a button, told in a sentence, an
   await until("it is measured", async () => (await world.api("GET", "/endpoints/lab/paths/far")).state === "finished", 120_000);
   const told = async (of, from, to, name) => {
     const { result } = await world.api("GET", `/endpoints/${from}/paths/${to}`), region = of.getByRole("region", { name: `Paths of ${name}` });
-    await region.getByText(/^There [\d.]+ [KM]iB\/s, back [\d.]+ [KM]iB\/s, [\d.]+ ms, .*sent again.*\.$/).waitFor();
+    await region.getByText(/^There [\d.]+ [KM]iB\/s, back [\d.]+ [KM]iB\/s, round trip (under )?[\d.]+ ms, .*sent again.*\.$/).waitFor();
     await region.getByText(`by version ${result.program}`).waitFor();
     await region.getByText("The limits of the endpoints allow 8.0 MiB/s: the path may carry more.").waitFor();
     const rows = region.getByRole("region", { name: `Path between ${from} and ${to}` }).getByRole("row");
     assert.deepEqual(await rows.getByRole("rowheader").allInnerTexts(), [`@${from} → @${to}`, `@${to} → @${from}`]);
     for (const [at, way] of [[1, result.there], [2, result.back]]) {
       const [rate, trip] = await rows.nth(at).getByRole("cell").allInnerTexts();
-      assert.ok(way.bytes_per_second > 0 && /^[\d.]+ [KM]iB\/s$/.test(rate) && /^[\d.]+ ms$/.test(trip), `${rate} ${trip}`);
+      assert.ok(way.bytes_per_second > 0 && /^[\d.]+ [KM]iB\/s$/.test(rate) && /^(under )?[\d.]+ ms$/.test(trip), `${rate} ${trip}`);
     }
   };
   await told(page, "lab", "far", "lab");
@@ -307,6 +307,19 @@ test("path between two endpoints is measured by a button, told in a sentence, an
   await button(card, "Measure the path").click();
   await card.getByRole("alert").filter({ hasText: /^Not measured: @mute/ }).getByText("test both endpoints: the test names what is in the way").waitFor({ timeout: 60_000 });
   await accessible(page, "a path that was not measured");
+  // A task that the network holds leads there, with both ends chosen.
+  const { id } = await world.submit("@lab:/run/", "@far:/never/", { label: "held by the network", options: { rate_limit: 1 } });
+  await world.api("POST", `/tasks/${id}/pause`);
+  const paused = await world.reached(id, "PAUSED");
+  const progress = { ...paused.progress, scan_complete: true, bytes_moved: 1, bytes_total: 3000, limited_by: "the network (93 % of the streams' time)" };
+  await page.route(new RegExp(`/tasks/${id}$`), (route) => route.fulfill({ json: { ...paused, state: "ACTIVE", blocked: null, request: { ...paused.request, options: {} }, progress } }));
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  await page.getByRole("region", { name: "Verdict" }).getByText(/limited by the network/).waitFor();
+  await page.getByRole("link", { name: "Measure this path" }).press("Enter");
+  await told(page, "lab", "far", "lab");
+  assert.equal(await choice.inputValue(), "far");
+  await world.api("POST", `/tasks/${id}/cancel`);
+  await world.reached(id, "CANCELLED");
   for (const name of ["far", "mute"]) await world.api("DELETE", `/endpoints/${name}`);
 }));
 

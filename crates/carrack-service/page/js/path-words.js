@@ -9,7 +9,7 @@ import { limitOf } from "./verdict.js";
 const NETWORK = "the network";
 
 /** @param {number|null|undefined} us */
-export const milliseconds = (us) => us == null ? "–" : us < 1000 ? `${(us / 1000).toFixed(2)} ms` : `${(us / 1000).toFixed(1)} ms`;
+export const milliseconds = (us) => us == null ? "–" : us < 10 ? "under 0.01 ms" : us < 1000 ? `${(us / 1000).toFixed(2)} ms` : `${(us / 1000).toFixed(1)} ms`;
 /** A share of segments, from 0 to 1. @param {number|null|undefined} share */
 export const shareText = (share) => share == null ? "–" : percentText(Number((share * 100).toPrecision(2)));
 
@@ -25,7 +25,7 @@ function resent({ resent_share: there }, { resent_share: back }) {
 export function pathText({ there, back }) {
   const speed = (/** @type {Way} */ way) => way.bytes_per_second == null ? "not measured" : rate(way.bytes_per_second);
   const trips = [there.round_trip_us, back.round_trip_us].filter((trip) => trip != null);
-  return `${[`There ${speed(there)}`, `back ${speed(back)}`, trips.length > 0 && milliseconds(Math.min(...trips)), resent(there, back)].filter(Boolean).join(", ")}.`;
+  return `${[`There ${speed(there)}`, `back ${speed(back)}`, trips.length > 0 && `round trip ${milliseconds(Math.min(...trips))}`, resent(there, back)].filter(Boolean).join(", ")}.`;
 }
 
 /** Where the path of a task that the network holds is measured; empty: it is held by something else, or not between two endpoints. @param {import("./types.js").Task} task */
