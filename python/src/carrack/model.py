@@ -1472,7 +1472,7 @@ class PathStatus:
 
 @dataclass(frozen=True)
 class PathWay:
-    """One direction of a path. What is not known is left out."""
+    """One direction of a path. A number that is not known is null."""
 
     bytes_per_second: float | None = None
     """The rate, encrypted and verified as a copy is, as the receiver has counted it."""

@@ -42,7 +42,7 @@ pub struct PathResult {
     pub notes: Vec<String>,
 }
 
-/// One direction of a path. What is not known is left out.
+/// One direction of a path. A number that is not known is null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct PathWay {

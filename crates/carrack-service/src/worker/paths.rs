@@ -1,15 +1,18 @@
 //! What a process that measures the path between two endpoints is told, and what it tells. How a path is measured is up
 //! to whoever calls.
 
+use std::io::{self, BufRead};
+
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::Location;
 use carrack_core::request::{EndOptions, Reach};
 use serde::{Deserialize, Serialize};
 
+use super::bench::read_order;
 use super::called::Called;
 use super::ends::{self, OpenEnd};
 use super::order::PairOrder;
-use crate::model::{PathWay, TaskFailure};
+use crate::model::{PathWay, TaskFailure, keep_out_of_cores};
 
 /// Which path is to be measured. It holds secrets, so it is written to no file, no argument and no environment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +24,20 @@ pub struct PathOrder {
     pub streams: Option<u16>,
     /// Bytes a second at most.
     pub rate_limit: Option<u64>,
+}
+
+impl PathOrder {
+    /// Reads the order, which is one line of JSON, as the work of this process: its secrets are in no core dump.
+    ///
+    /// # Errors
+    /// Those of reading, and an order that is none.
+    pub fn receive(input: &mut impl BufRead) -> io::Result<Self> {
+        keep_out_of_cores()?;
+        let order: Self = read_order(input)?;
+        super::give_up_rights(order.pair.ends());
+        super::go_first();
+        Ok(order)
+    }
 }
 
 /// The two ends of a path, and how each is reached.

@@ -84,7 +84,7 @@ fn measure(run_line: fn(Vec<OsString>) -> u8) -> Result<u8, CommandError> {
 fn measure_path(reach: &Reach) -> Result<u8, CommandError> {
     let refused = |what: &'static str| move |error: io::Error| CommandError::usage(format!("{what}: {error}"));
     let mut input = io::BufReader::new(io::stdin());
-    let order: PathOrder = read_order(&mut input).map_err(refused("standard input"))?;
+    let order = PathOrder::receive(&mut input).map_err(refused("standard input"))?;
     end_with(input).map_err(refused("standard input"))?;
     let told = path::carry_out(&order, reach, &context());
     let line = serde_json::to_string(&told).map_err(|error| refused("standard output")(error.into()))?;

@@ -1,5 +1,6 @@
 //! The path between two endpoints that the service measures, by its own program.
 
+use std::fs;
 use std::time::Duration;
 
 use carrack_service::client::{Call, Client, ClientError, Target};
@@ -65,6 +66,9 @@ fn path_between_two_nodes_is_measured_both_ways_and_kept_over_a_restart() {
         assert!(way.resent_share.is_some_and(|share| (0.0..=1.0).contains(&share)), "{result:?}");
         assert!(way.round_trip_longest_us >= way.round_trip_us, "{result:?}");
     }
+    for kept in fs::read_dir(sandbox.path("home/.local/state/carrack/service/bench")).unwrap() {
+        assert!(!fs::read_to_string(kept.unwrap().path()).unwrap().contains(Node::TOKEN));
+    }
     service.kill();
     drop(service);
     let _service = Service::start(&sandbox, &[]);
@@ -113,6 +117,12 @@ fn path_is_measured_no_further_once_the_service_has_ended() {
             pids = workers(&sandbox.path("home"));
             !pids.is_empty()
         });
+        for pid in &pids {
+            for of in ["cmdline", "environ"] {
+                let shown = fs::read_to_string(format!("/proc/{pid}/{of}")).unwrap_or_default();
+                assert!(!shown.contains(Node::TOKEN), "the token of a node stands in {of} of the process");
+            }
+        }
         match client(&sandbox).call(&Call::post(PATH)) {
             Err(ClientError::Problem(problem)) => assert_eq!(problem.status, 409),
             other => panic!("two at once: {other:?}"),
