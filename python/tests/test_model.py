@@ -25,7 +25,8 @@ SCHEMAS: dict[str, dict[str, Any]] = API["components"]["schemas"]
 
 # Routes that operators and the page use, and `Client.call` reaches.
 LEFT_OUT = {
-    "GET /audit", "GET /endpoints/{}/bench", "POST /endpoints/{}/bench", "GET /endpoints/{}/files/archive",
+    "GET /audit", "GET /endpoints/{}/bench", "POST /endpoints/{}/bench", "GET /endpoints/{}/paths/{}",
+    "POST /endpoints/{}/paths/{}", "GET /endpoints/{}/files/archive",
     "POST /endpoints/{}/grants", "GET /listings/{}/names", "POST /login", "POST /logout", "GET /nodes", "GET /overview",
     "POST /password", "POST /tasks/acts", "POST /tasks/cancel", "GET /tasks/{}/events", "GET /tokens", "POST /tokens",
     "DELETE /tokens/{}", "GET /users", "POST /users", "GET /users/{}", "PATCH /users/{}",

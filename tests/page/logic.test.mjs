@@ -15,6 +15,7 @@ import { NONE } from "../../crates/carrack-service/page/js/files/selection.js";
 import { duration, when } from "../../crates/carrack-service/page/js/format.js";
 import { halves, placed } from "../../crates/carrack-service/page/js/places.js";
 import { meanRate, ordered, spaceOf, waits } from "../../crates/carrack-service/page/js/health.js";
+import { linkToPath, pathText } from "../../crates/carrack-service/page/js/path-words.js";
 import { limitOf, verdict } from "../../crates/carrack-service/page/js/verdict.js";
 
 const MIB = 2 ** 20, PIN = "ab".repeat(32);
@@ -104,6 +105,22 @@ test("verdict is one sentence on what became of a task, or what holds it", () =>
     [task({ state: "PAUSED", blocked: blocked("a guard keeps it from going on") }), "Paused: a guard keeps it from going on."],
   ]) assert.equal(verdict(one), text);
   assert.equal(limitOf(active({ rate_limit: MIB }, { rates: { now: 0.2 * MIB } })), "");
+});
+
+test("path is told in one sentence, and a task that the network holds leads to where it is measured", () => {
+  const way = (more) => ({ bytes_per_second: null, streams: null, round_trip_us: null, round_trip_longest_us: null, retransmits: null, resent_share: null, hops: null, packet_bytes: null, labels: [], error: null, ...more });
+  const result = (there, back) => ({ time: "2026-11-01T10:00:00Z", program: "1", elapsed_seconds: 14, rate_limit: null, notes: [], there: way(there), back: way(back) });
+  for (const [of, text] of [
+    [result({ bytes_per_second: 118 * MIB, round_trip_us: 20_140, resent_share: 0.000204 }, { bytes_per_second: 97 * MIB, round_trip_us: 20_100, resent_share: 0.000196 }), "There 118.0 MiB/s, back 97.0 MiB/s, round trip 20.1 ms, 0.02 % sent again."],
+    [result({ bytes_per_second: MIB, round_trip_us: 140, resent_share: 0 }, { bytes_per_second: MIB, round_trip_us: 90, resent_share: 0 }), "There 1.0 MiB/s, back 1.0 MiB/s, round trip 0.09 ms, nothing sent again."],
+    [result({ bytes_per_second: MIB, resent_share: 0.05 }, { bytes_per_second: MIB, resent_share: 0.00001 }), "There 1.0 MiB/s, back 1.0 MiB/s, 5 % sent again there, under 0.01 % back."],
+    [result({ bytes_per_second: MIB, round_trip_us: 4 }, { round_trip_us: 8 }), "There 1.0 MiB/s, back not measured, round trip under 0.01 ms."],
+    [result({ bytes_per_second: MIB, resent_share: 0.01 }, {}), "There 1.0 MiB/s, back not measured, 1 % sent again."],
+  ]) assert.equal(pathText(of), text);
+  const at = (source, destination, limited_by, state = "ACTIVE") => linkToPath({ ...task({ state }, { limited_by }), request: { pairs: [{ source, destination }], options: {} } });
+  const network = "the network (93 % of the streams' time)";
+  assert.equal(at("@lab:/a", "@archive:/b", network), "#/node/lab?to=archive");
+  for (const none of [at("@lab:/a", "@archive:/b", "the source's disk"), at("@lab:/a", "@lab:/b", network), at("@lab:/a", "/data", network), at("random:1T", "@lab:/b", network), at("@lab:/a", "@archive:/b", network, "PAUSED"), at("@lab:/a", null, network)]) assert.equal(none, "");
 });
 
 test("button that copies says how much goes where", () => {

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { accessible, endBrowser, visit } from "./support/browser.mjs";
-import { until, World } from "./support/world.mjs";
+import { TOKEN, until, World } from "./support/world.mjs";
 
 /** @type {World} */
 let world;
@@ -251,6 +251,76 @@ test("sick endpoint is named first, what waits for it is one line with one butto
   for (const id of ids) await world.api("POST", `/tasks/${id}/cancel`);
   await Promise.all(ids.map((id) => world.reached(id, "CANCELLED")));
   await world.api("DELETE", "/endpoints/dead");
+}));
+
+test("path between two endpoints is measured by a button, told in a sentence, and kept", () => visit(world, { user: "local", at: "#/endpoints/lab" }, async (page, guard) => {
+  // The node of @archive by another name of its host: between two endpoints of one host there is no path.
+  const { location } = await world.api("GET", "/endpoints/archive"), limits = { rate: 8 * MIB };
+  await world.api("POST", "/endpoints", { name: "far", location: { ...location, host: "localhost" }, token: TOKEN, limits, users: ["*"] });
+  await world.api("POST", "/endpoints", { name: "mute", location: { kind: "node", host: "localhost", port: 1, path: "/", fingerprint: null }, token: TOKEN });
+  await page.getByRole("link", { name: "Paths of lab" }).click();
+  const card = page.getByRole("region", { name: "Paths of lab" }), choice = card.getByLabel("From @lab to");
+  await choice.getByRole("option", { name: "@mute" }).waitFor({ state: "attached" });
+  // The keyboard stands where the other end is chosen.
+  await until("the choice has the focus", () => choice.evaluate((one) => one === document.activeElement));
+  assert.equal(await card.getByRole("button").count(), 0);
+  assert.deepEqual((await choice.getByRole("option").allInnerTexts()).sort(), ["@archive", "@dead", "@far", "@mute", "choose an endpoint"]);
+  await choice.selectOption("archive");
+  guard.expect(/^409 .*\/paths\//);
+  await button(card, "Measure the path").click();
+  await card.getByRole("alert").getByText("choose an endpoint at another host").waitFor();
+  await choice.selectOption("far");
+  await card.getByText("The path between @lab and @far was not measured so far.").waitFor();
+  await button(card, "Measure the path").press("Enter");
+  await card.getByRole("progressbar", { name: "Measuring the path between @lab and @far" }).waitFor();
+  assert.ok(await button(card, "Measuring…").isDisabled());
+  await accessible(page, "a path that is measured");
+  await until("it is measured", async () => (await world.api("GET", "/endpoints/lab/paths/far")).state === "finished", 120_000);
+  const told = async (of, from, to, name) => {
+    const { result } = await world.api("GET", `/endpoints/${from}/paths/${to}`), region = of.getByRole("region", { name: `Paths of ${name}` });
+    await region.getByText(/^There [\d.]+ [KM]iB\/s, back [\d.]+ [KM]iB\/s, round trip (under )?[\d.]+ ms, .*sent again.*\.$/).waitFor();
+    await region.getByText(`by version ${result.program}`).waitFor();
+    await region.getByText("The limits of the endpoints allow 8.0 MiB/s: the path may carry more.").waitFor();
+    const rows = region.getByRole("region", { name: `Path between ${from} and ${to}` }).getByRole("row");
+    assert.deepEqual(await rows.getByRole("rowheader").allInnerTexts(), [`@${from} → @${to}`, `@${to} → @${from}`]);
+    for (const [at, way] of [[1, result.there], [2, result.back]]) {
+      const [rate, trip] = await rows.nth(at).getByRole("cell").allInnerTexts();
+      assert.ok(way.bytes_per_second > 0 && /^[\d.]+ [KM]iB\/s$/.test(rate) && /^(under )?[\d.]+ ms$/.test(trip), `${rate} ${trip}`);
+    }
+  };
+  await told(page, "lab", "far", "lab");
+  await accessible(page, "a path that was measured");
+  // A link to it is an address, and says the same after the page was read again.
+  assert.match(page.url(), /#\/node\/lab\?to=far$/);
+  await page.reload();
+  await told(page, "lab", "far", "lab");
+  await page.setViewportSize({ width: 390, height: 800 });
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, "a path is wider than the window");
+  await accessible(page, "a path that was measured, narrow");
+  await visit(world, { user: "ada", at: "#/node/far?to=lab", dark: true }, async (ada) => {
+    await told(ada, "far", "lab", "far");
+    assert.equal(await button(ada, "Measure the path").count(), 0);
+    await accessible(ada, "a path that was measured, dark");
+  });
+  // A path that cannot be measured says why, and what to try.
+  await choice.selectOption("mute");
+  await button(card, "Measure the path").click();
+  await card.getByRole("alert").filter({ hasText: /^Not measured: @mute/ }).getByText("test both endpoints: the test names what is in the way").waitFor({ timeout: 60_000 });
+  await accessible(page, "a path that was not measured");
+  // A task that the network holds leads there, with both ends chosen.
+  const { id } = await world.submit("@lab:/run/", "@far:/never/", { label: "held by the network", options: { rate_limit: 1 } });
+  await world.api("POST", `/tasks/${id}/pause`);
+  const paused = await world.reached(id, "PAUSED");
+  const progress = { ...paused.progress, scan_complete: true, bytes_moved: 1, bytes_total: 3000, limited_by: "the network (93 % of the streams' time)" };
+  await page.route(new RegExp(`/tasks/${id}$`), (route) => route.fulfill({ json: { ...paused, state: "ACTIVE", blocked: null, request: { ...paused.request, options: {} }, progress } }));
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  await page.getByRole("region", { name: "Verdict" }).getByText(/limited by the network/).waitFor();
+  await page.getByRole("link", { name: "Measure this path" }).press("Enter");
+  await told(page, "lab", "far", "lab");
+  assert.equal(await choice.inputValue(), "far");
+  await world.api("POST", `/tasks/${id}/cancel`);
+  await world.reached(id, "CANCELLED");
+  for (const name of ["far", "mute"]) await world.api("DELETE", `/endpoints/${name}`);
 }));
 
 test("check is submitted from the page, names what differs, and its receipt says so", () => visit(world, { user: "local", at: "#/tasks" }, async (page) => {

@@ -36,6 +36,14 @@ impl Moment {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// Seconds since midnight, by the time zone of this host.
+    pub fn second_of_day(self) -> u32 {
+        let Ok(now) = jiff::Timestamp::from_microsecond(self.0) else { return 0 };
+        let now = now.to_zoned(jiff::tz::TimeZone::system());
+        let (hour, minute, second) = (now.hour(), now.minute(), now.second());
+        [hour, minute, second].into_iter().fold(0, |all, part| all * 60 + u32::from(part.unsigned_abs()))
+    }
+
     /// Whether it can be told as a date.
     pub fn is_told(self) -> bool {
         jiff::Timestamp::from_microsecond(self.0).is_ok()

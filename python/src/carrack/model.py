@@ -1447,6 +1447,70 @@ class PairFigures:
 
 
 @dataclass(frozen=True)
+class PathResult:
+    """What was measured of a path, from memory to memory: no file is read or written."""
+
+    back: PathWay
+    """From `to` to `from`."""
+    elapsed_seconds: float
+    """How long it took."""
+    notes: list[str]
+    """What a reader should know."""
+    program: str
+    """The version of the program that measured."""
+    there: PathWay
+    """From `from` to `to`."""
+    time: datetime
+    """When it ended."""
+    rate_limit: int | None = None
+    """Bytes a second that the limits of the endpoints allow a transfer, and so this one; none: not limited."""
+
+
+@dataclass(frozen=True)
+class PathStatus:
+    """How far measuring the path between two endpoints is, and the last result that is kept."""
+
+    from_: str
+    """The endpoint where bytes that go there come from."""
+    state: BenchState
+    """How far the last run is."""
+    to: str
+    """The endpoint where bytes that come back come from."""
+    failure: TaskFailure | None = None
+    """Why the last run has no result, or only a part of one."""
+    result: PathResult | None = None
+    """The last result, kept until one of the endpoints is removed or is somewhere else."""
+    started: datetime | None = None
+    """When the last run began."""
+
+
+@dataclass(frozen=True)
+class PathWay:
+    """One direction of a path. A number that is not known is null."""
+
+    bytes_per_second: float | None = None
+    """The rate, encrypted and verified as a copy is, as the receiver has counted it."""
+    error: str | None = None
+    """Why there are no numbers, or only those of a part of the time."""
+    hops: int | None = None
+    """Steps that are known of the way: routers, and the host at its end."""
+    labels: list[str] = field(default_factory=list)
+    """How far the numbers may be trusted: docs/measure.md has the meaning of each word."""
+    packet_bytes: int | None = None
+    """The largest packet that gets there whole, in bytes."""
+    resent_share: float | None = None
+    """Their share of all segments, from 0 to 1."""
+    retransmits: int | None = None
+    """Segments that the sender has sent again."""
+    round_trip_longest_us: float | None = None
+    """The longest mean round trip meanwhile, in microseconds: what queues on the way add."""
+    round_trip_us: float | None = None
+    """The shortest round trip that TCP has seen, in microseconds."""
+    streams: int | None = None
+    """Data connections, as many as a copy chooses."""
+
+
+@dataclass(frozen=True)
 class Planned:
     """Files and links, or items, of a plan."""
 

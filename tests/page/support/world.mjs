@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 /** The program under test. CARRACK_TEST_PROGRAM names another build of it. */
 const PROGRAM = path.resolve(process.env.CARRACK_TEST_PROGRAM ?? path.join(ROOT, "target/debug/carrack"));
-const TOKEN = "a-token-for-tests-only-0123456789";
+export const TOKEN = "a-token-for-tests-only-0123456789";
 /** How long anything is waited for, in milliseconds. */
 export const PATIENCE = 30_000;
 export const PASSWORD = "correct horse battery";

@@ -135,6 +135,7 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["serve"],
             &["router"],
+            &["paths"],
             &["acts", "bench", "endpoint_health", "host", "sessions", "timers", "users"],
             &[
                 "admit",
@@ -202,7 +203,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["copying"],
             &["checking", "look", "planning", "removal"],
             &["receipts"],
-            &["attempt", "files"],
+            &["attempt", "files", "paths"],
             &["called", "teller", "visits"],
             &["places"],
             &["ends", "limit", "yields"],
@@ -261,7 +262,7 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["item_csv", "node"],
             &["documents"],
-            &["options", "overview", "timer"],
+            &["options", "overview", "paths", "timer"],
             &["task", "upload"],
             &["endpoint", "files", "identity"],
             &["bench", "endpoint_health", "event", "faults", "problem", "text_schema"],

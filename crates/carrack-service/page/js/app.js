@@ -137,7 +137,7 @@ function View({ at, known, endpoints, list }) {
     case "overview": return html`<${Overview} known=${known} list=${list} isWall=${at.query.has("wall")} />`;
     case "tasks": return at.id ? html`<${TaskView} id=${at.id} known=${known} go=${go} />` : html`<${Tasks} known=${known} endpoints=${endpoints} query=${at.query} go=${go} />`;
     case "endpoints": return html`<${Endpoints} known=${known} id=${at.id} query=${at.query} go=${go} />`;
-    case "node": return html`<${NodeView} known=${known} list=${list} id=${at.id} />`;
+    case "node": return html`<${NodeView} known=${known} list=${list} id=${at.id} to=${at.query.get("to")} go=${go} />`;
     case "timers": return html`<${Timers} known=${known} endpoints=${endpoints} id=${at.id} />`;
     case "access": return html`<${Access} known=${known} />`;
     default: return html`<h1>Not found</h1><p>No such view. <a href="#/tasks">All tasks</a></p>`;

@@ -3,7 +3,7 @@
 /** @type {Record<string, [string, string]>} what was done, and the view that shows what it was done to */
 const ACTS = {
   "POST /endpoints": ["added an endpoint", "endpoints"], "DELETE /endpoints/{name}": ["removed an endpoint", ""], "PATCH /endpoints/{name}": ["changed an endpoint", "endpoints"],
-  "POST /endpoints/{name}/bench": ["measured an endpoint", "node"], "POST /endpoints/{name}/files/du": ["counted files", "endpoints"], "POST /endpoints/{name}/files/mkdir": ["made a folder", "endpoints"],
+  "POST /endpoints/{name}/bench": ["measured an endpoint", "node"], "POST /endpoints/{name}/paths/{other}": ["measured a path", "node"], "POST /endpoints/{name}/files/du": ["counted files", "endpoints"], "POST /endpoints/{name}/files/mkdir": ["made a folder", "endpoints"],
   "POST /endpoints/{name}/files/rename": ["renamed something", "endpoints"], "POST /endpoints/{name}/files/sum": ["digested a file", "endpoints"], "POST /endpoints/{name}/grants": ["made a grant", "endpoints"],
   "POST /endpoints/{name}/test": ["tested an endpoint", "endpoints"], "POST /endpoints/{name}/uploads": ["began an upload", "endpoints"], "POST /listings": ["listed a folder", ""], "DELETE /listings/{id}": ["closed a listing", ""],
   "POST /login": ["logged in", ""], "POST /logout": ["logged out", ""], "POST /password": ["changed their password", ""],

@@ -64,12 +64,7 @@ pub(super) async fn start(State(api): State<Arc<Api>>, known: Known, PathOf(name
             return Err(ApiError::conflict(detail).hint(hint));
         };
         let root = decode_path(root.as_bytes()).map_err(ApiError::malformed)?;
-        api.benches.start(&name, root).map_err(|refused| match refused {
-            Refused::Busy(other) => ApiError::conflict(format!("@{other} is measured at present, one at a time"))
-                .hint("begin when it has ended: two at once would measure each other"),
-            Refused::Stopping => ApiError::stopping(),
-            Refused::System(error) => ApiError::internal(format!("bench: {error}")),
-        })?;
+        api.benches.start(&name, root).map_err(not_begun)?;
         // Pages that show the endpoint look again.
         if let Err(error) = api.ledger.record(&[event(caller, &endpoint, "measuring began")], api.now()) {
             tracing::warn!(endpoint = %name, "the event of a measurement is not kept: {error}");
@@ -78,4 +73,14 @@ pub(super) async fn start(State(api): State<Arc<Api>>, known: Known, PathOf(name
         api.benches.status(&name).map_err(|error| ApiError::internal(format!("bench: {error}")))
     });
     Ok((StatusCode::ACCEPTED, Json(status.await?)).into_response())
+}
+
+/// Why nothing is measured, to whoever has asked for it.
+pub(super) fn not_begun(refused: Refused) -> ApiError {
+    match refused {
+        Refused::Busy(other) => ApiError::conflict(format!("{other} is measured at present, one at a time"))
+            .hint("begin when it has ended: two at once would measure each other"),
+        Refused::Stopping => ApiError::stopping(),
+        Refused::System(error) => ApiError::internal(format!("bench: {error}")),
+    }
 }

@@ -389,7 +389,7 @@ fn check_location(api: &Api, caller: &Caller, location: &EndpointLocation) -> Do
 }
 
 /// Users have the service connect to hosts of the network, not to this host itself, nor to what only this host reaches.
-fn check_address(api: &Api, caller: &Caller, location: &EndpointLocation) -> Done<()> {
+pub(super) fn check_address(api: &Api, caller: &Caller, location: &EndpointLocation) -> Done<()> {
     // What is the service's own, its ssh too, is an admin's to offer.
     let Some(host) = location.host().filter(|_| !location.is_of_service()) else { return Ok(()) };
     if caller.is_admin() || caller.runs_service {

@@ -34,6 +34,7 @@ mod openapi;
 mod options;
 mod overview;
 mod page;
+mod paths;
 mod place_counters;
 mod place_metrics;
 mod problem;

@@ -20,7 +20,7 @@ use super::leftover::Leftover;
 use super::problem::ApiError;
 use super::{
     Api, acts, admit, audit, bench, bodies, endpoints, events, faults, files, grants, health, host, items, login,
-    metrics, nodes, openapi, options, overview, page, query, receipts, sessions, tasks, timers, tokens, users,
+    metrics, nodes, openapi, options, overview, page, paths, query, receipts, sessions, tasks, timers, tokens, users,
 };
 use crate::model::ProblemCode;
 
@@ -80,6 +80,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(faults::show))
         .routes(routes!(nodes::list))
         .routes(routes!(bench::show, bench::start))
+        .routes(routes!(paths::show, paths::start))
         .routes(routes!(audit::list))
 }
 

@@ -1,13 +1,14 @@
 //! One process that measures: how it is started, waited for, and what it prints.
 
+use std::fmt;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use carrack_engine::threads;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Programs;
@@ -41,14 +42,49 @@ pub fn failure(kind: BenchKind, why: String) -> BenchFailure {
     BenchFailure { kind, why, hint: None }
 }
 
+/// Why a process has measured nothing.
+#[derive(Debug)]
+pub enum Unmeasured {
+    /// In words.
+    Failed(String),
+    /// It did not end within this time, and was ended.
+    Late(Duration),
+    /// It does not end at all.
+    Hangs,
+}
+
+impl fmt::Display for Unmeasured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(why) => f.write_str(why),
+            Self::Late(patience) => write!(f, "it took longer than {} s", patience.as_secs()),
+            Self::Hangs => f.write_str("the process that measures does not end"),
+        }
+    }
+}
+
+impl Unmeasured {
+    /// As a failure of a host.
+    pub fn of_host(&self, kind: BenchKind) -> BenchFailure {
+        let hint = match self {
+            Self::Failed(_) => None,
+            Self::Late(_) => Some("the storage is slow, or busy with something else: measure again later".to_owned()),
+            Self::Hangs => Some("look at its storage: a call there does not return".to_owned()),
+        };
+        BenchFailure { kind, why: self.to_string(), hint }
+    }
+}
+
 /// Starts a process. It goes on as long as its input is kept.
-pub fn start(programs: &Programs, order: &BenchOrder) -> Result<(Process, ChildStdin), BenchFailure> {
-    let refused = |error: io::Error| {
-        let why = format!("{}: it cannot be started: {error}", programs.program.display());
-        failure(order.kind, why)
-    };
+pub fn start(
+    programs: &Programs,
+    arguments: &[String],
+    order: &impl Serialize,
+) -> Result<(Process, ChildStdin), Unmeasured> {
+    let refused =
+        |error: io::Error| Unmeasured::Failed(format!("{}: it cannot be started: {error}", programs.program.display()));
     let mut command = Command::new(&programs.program);
-    command.args(&programs.arguments).env_clear().current_dir("/");
+    command.args(arguments).env_clear().current_dir("/");
     for name in &programs.environment {
         command.envs(std::env::var_os(name).map(|value| (name, value)));
     }
@@ -66,7 +102,7 @@ pub fn start(programs: &Programs, order: &BenchOrder) -> Result<(Process, ChildS
 }
 
 /// Gives it the order, and begins to read what it prints.
-fn hand_over(child: &mut Child, order: &BenchOrder) -> io::Result<(ChildStdin, Receiver<io::Result<Vec<u8>>>)> {
+fn hand_over(child: &mut Child, order: &impl Serialize) -> io::Result<(ChildStdin, Receiver<io::Result<Vec<u8>>>)> {
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
@@ -88,18 +124,12 @@ fn read_all(output: ChildStdout) -> io::Result<Vec<u8>> {
     if text.len() as u64 > RESULT_BYTES { Err(io::Error::other("it printed too much")) } else { Ok(text) }
 }
 
-/// Waits for the end of a process, and reads what it has measured. `end` has it end in good order.
-pub fn follow(
-    process: Process,
-    order: &BenchOrder,
-    programs: &Programs,
-    end: &dyn Fn(),
-) -> Result<Measured, BenchFailure> {
+/// Waits for the end of a process; what it has printed, and how it ended. `end` has it end in good order.
+pub fn follow(process: Process, patience: Duration, end: &dyn Fn()) -> Result<(Vec<u8>, ExitStatus), Unmeasured> {
     let Process { mut child, printed } = process;
-    let kind = order.kind;
-    let mut why = None;
-    let text = printed.recv_timeout(programs.patience).or_else(|_| {
-        why = Some(format!("it took longer than {} s", programs.patience.as_secs()));
+    let mut is_late = false;
+    let text = printed.recv_timeout(patience).or_else(|_| {
+        is_late = true;
         end();
         printed.recv_timeout(GRACE)
     });
@@ -114,20 +144,23 @@ pub fn follow(
         Ok(Err(error)) => {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(failure(kind, error.to_string()));
+            return Err(Unmeasured::Failed(error.to_string()));
         }
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            let hint = "look at its storage: a call there does not return".to_owned();
-            return Err(BenchFailure { kind, why: "the process that measures does not end".into(), hint: Some(hint) });
-        }
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(Unmeasured::Hangs),
     };
     // What it printed ends with it, or just before.
-    let status = child.wait().map_err(|error| failure(kind, error.to_string()))?;
-    if let Some(why) = why {
-        let hint = Some("the storage is slow, or busy with something else: measure again later".to_owned());
-        return Err(BenchFailure { kind, why, hint });
-    }
-    read(order, &text).unwrap_or_else(|| Err(failure(kind, format!("the process that measures ended: {status}"))))
+    let status = child.wait().map_err(|error| Unmeasured::Failed(error.to_string()))?;
+    if is_late { Err(Unmeasured::Late(patience)) } else { Ok((text, status)) }
+}
+
+/// The same of a process that ended before it had told everything.
+pub fn ended_early(status: ExitStatus) -> Unmeasured {
+    Unmeasured::Failed(format!("the process that measures ended: {status}"))
+}
+
+/// What `carrack bench --json` has printed.
+pub fn read(order: &BenchOrder, text: &[u8], status: ExitStatus) -> Result<Measured, BenchFailure> {
+    whole(order, text).unwrap_or_else(|| Err(ended_early(status).of_host(order.kind)))
 }
 
 #[derive(Deserialize)]
@@ -138,8 +171,8 @@ struct Line {
     fields: Value,
 }
 
-/// What `carrack bench --json` has printed. None: it ended before it was whole.
-fn read(order: &BenchOrder, text: &[u8]) -> Option<Result<Measured, BenchFailure>> {
+/// The same; none: it ended before it was whole.
+fn whole(order: &BenchOrder, text: &[u8]) -> Option<Result<Measured, BenchFailure>> {
     let mut result = BenchResult {
         kind: order.kind,
         time: Moment::default(),

@@ -18,10 +18,23 @@ echo "$kind" >> "$0/begun"
 if [ -e "$0/$kind.sh" ]; then . "$0/$kind.sh"; else cat "$0/row"; fi
 "#;
 
+/// What a program prints that has measured a path.
+const PATH: &str = r#"{"there":{"bytes_per_second":1e8,"streams":4,"round_trip_us":20100.0,"labels":[]},
+"back":{"bytes_per_second":9e7,"resent_share":0.0002,"labels":["processor"]},"notes":["a note"],"failure":null}"#;
+/// Prints it, and keeps the order; `path.sh` has other words to run.
+const PATH_SCRIPT: &str = r#"
+read -r order
+printf '%s\n' "$order" > "$0/ordered"
+echo path >> "$0/begun"
+if [ -e "$0/path.sh" ]; then . "$0/path.sh"; else cat "$0/path"; fi
+"#;
+
 fn shell(directory: &Path, patience: Duration) -> Programs {
     std::fs::write(directory.join("row"), ROW).unwrap();
-    let arguments = ["-c", SCRIPT, directory.to_str().unwrap()].map(str::to_owned).to_vec();
-    Programs { program: "/bin/sh".into(), arguments, environment: vec!["PATH".into()], patience }
+    std::fs::write(directory.join("path"), PATH).unwrap();
+    let arguments = |script: &str| ["-c", script, directory.to_str().unwrap()].map(str::to_owned).to_vec();
+    let (arguments, path_arguments) = (arguments(SCRIPT), arguments(PATH_SCRIPT));
+    Programs { program: "/bin/sh".into(), arguments, path_arguments, environment: vec!["PATH".into()], patience }
 }
 
 /// For tests of the API: each kind has one row, unless a file says something else.
@@ -29,29 +42,29 @@ pub fn measures_nothing(directory: &Path) -> Programs {
     shell(directory, Duration::from_secs(60))
 }
 
-struct Rig {
-    directory: tempfile::TempDir,
-    benches: Arc<Benches>,
+pub(super) struct Rig {
+    pub(super) directory: tempfile::TempDir,
+    pub(super) benches: Arc<Benches>,
 }
 
 impl Rig {
-    fn new(patience: Duration) -> Self {
+    pub(super) fn new(patience: Duration) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let benches = Self::over(directory.path(), patience);
         Self { directory, benches }
     }
 
-    fn over(directory: &Path, patience: Duration) -> Arc<Benches> {
+    pub(super) fn over(directory: &Path, patience: Duration) -> Arc<Benches> {
         Benches::new(directory.join("bench"), shell(directory, patience), Arc::new(SystemClock::new()))
     }
 
-    /// What a kind does instead.
-    fn script(&self, kind: &str, script: &str) {
+    /// What a kind, or the measuring of a path, does instead.
+    pub(super) fn script(&self, kind: &str, script: &str) {
         std::fs::write(self.directory.path().join(format!("{kind}.sh")), script).unwrap();
     }
 
     /// The kinds whose processes were started.
-    fn begun(&self) -> String {
+    pub(super) fn begun(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("begun")).unwrap_or_default()
     }
 
@@ -72,9 +85,9 @@ impl Rig {
     }
 }
 
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 /// Goes on until its input ends, as what measures does.
-const WAITS: &str = "cat > /dev/null; echo ended >> \"$0/begun\"";
+pub(super) const WAITS: &str = "cat > /dev/null; echo ended >> \"$0/begun\"";
 
 #[test]
 fn bench_measures_each_kind_and_keeps_results_over_a_restart() {
@@ -138,7 +151,7 @@ fn bench_runs_once_at_a_time_and_ends_with_its_endpoint_and_with_the_service() {
     let running = rig.until("it runs", |_| rig.begun() == "disk\n");
     assert_eq!((running.state, running.measuring), (BenchState::Running, Some(BenchKind::Disk)));
     for name in ["lab", "other"] {
-        assert!(matches!(rig.benches.start(name, Vec::new()), Err(Refused::Busy(of)) if of == "lab"));
+        assert!(matches!(rig.benches.start(name, Vec::new()), Err(Refused::Busy(of)) if of == "@lab"));
     }
     assert_eq!(rig.benches.status("other").unwrap().state, BenchState::Idle);
     rig.benches.forget("lab");

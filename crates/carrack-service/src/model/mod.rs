@@ -18,6 +18,7 @@ mod node;
 mod option_schema;
 mod options;
 mod overview;
+mod paths;
 mod percent;
 mod plan;
 mod problem;
@@ -57,6 +58,7 @@ pub use options::{
     task_options,
 };
 pub use overview::{AuditLine, FailureFigures, Overview, PairFigures, StateCount, Windowed};
+pub use paths::{PathResult, PathStatus, PathWay};
 pub use percent::percent;
 pub use plan::{Planned, RunGuard, TaskPlan};
 pub use problem::{Problem, ProblemCode};

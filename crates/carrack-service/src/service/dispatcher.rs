@@ -414,7 +414,7 @@ impl Dispatcher {
     }
 
     fn endpoint_states(&self, times: Times) -> BTreeMap<String, EndpointState> {
-        let second = second_of_day(times);
+        let second = times.wall.second_of_day();
         let states = self.endpoints.iter().flatten().map(|(name, endpoint)| {
             let rate = rate_now(&endpoint.limits, second).ok();
             let closed_for = rate.filter(|rate| rate.rate == Some(0)).and_then(|rate| rate.holds_for);
@@ -468,7 +468,7 @@ impl Dispatcher {
 
     fn make_order(&self, id: &str, fence: u64, times: Times) -> Result<crate::worker::Order, NoOrder> {
         let Some(Known { task, .. }) = self.board.tasks.get(id) else { return Err(LedgerError::Missing.into()) };
-        let second = second_of_day(times);
+        let second = times.wall.second_of_day();
         let rate = |name: &str| {
             let endpoint = self.endpoints.as_ref()?.get(name)?;
             rate_now(&endpoint.limits, second).ok()?.rate
@@ -558,14 +558,6 @@ fn could_not_start(progress: crate::model::Progress, why: String, times: Times) 
         got_somewhere: false,
         late: false,
     }
-}
-
-/// Seconds since midnight, by the time zone of this host.
-fn second_of_day(times: Times) -> u32 {
-    let Ok(now) = jiff::Timestamp::from_microsecond(times.wall.0) else { return 0 };
-    let now = now.to_zoned(jiff::tz::TimeZone::system());
-    let (hour, minute, second) = (now.hour(), now.minute(), now.second());
-    [hour, minute, second].into_iter().fold(0, |all, part| all * 60 + u32::from(part.unsigned_abs()))
 }
 
 fn load_endpoints(ledger: &dyn Ledger) -> Answer<BTreeMap<String, Endpoint>> {

@@ -5,11 +5,12 @@ use std::io::{self, BufRead, Read};
 
 use carrack_engine::threads;
 use rustix::process::{Signal, getpid, kill_process};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::model::BenchKind;
 
-/// An order with the longest path is shorter.
+/// An order with the longest paths and tokens is shorter.
 const ORDER_BYTES: u64 = 64 << 10;
 
 /// What is to be measured.
@@ -25,7 +26,7 @@ pub struct BenchOrder {
 ///
 /// # Errors
 /// Those of reading, and an order that is none.
-pub fn read_order(input: &mut impl BufRead) -> io::Result<BenchOrder> {
+pub fn read_order<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<T> {
     let mut line = Vec::new();
     input.take(ORDER_BYTES).read_until(b'\n', &mut line)?;
     Ok(serde_json::from_slice(&line)?)
@@ -53,7 +54,8 @@ mod tests {
         let order = BenchOrder { kind: BenchKind::Disk, root: b"/data/\xff\n".to_vec() };
         let mut line = serde_json::to_vec(&order).unwrap();
         line.extend(b"\nmore");
-        assert_eq!(read_order(&mut &line[..]).unwrap(), order);
-        assert!(read_order(&mut &b"{}\n"[..]).is_err() && read_order(&mut &b""[..]).is_err());
+        assert_eq!(read_order::<BenchOrder>(&mut &line[..]).unwrap(), order);
+        let is_none = |text: &[u8]| read_order::<BenchOrder>(&mut &*text).is_err();
+        assert!(is_none(b"{}\n") && is_none(b""));
     }
 }

@@ -5,7 +5,8 @@
 //! good order, with a mark that the next attempt goes on from. A worker with an older number than the journal has seen
 //! ends before it touches anything.
 //!
-//! Two other kinds of workers end with the service: [`files`] serves files to the API, and [`mod@bench`] measures.
+//! Three other kinds of workers end with the service: [`files`] serves files to the API, [`mod@bench`] measures this
+//! host, and [`paths`] the path between two endpoints.
 
 mod attempt;
 pub mod bench;
@@ -24,6 +25,7 @@ pub(crate) mod look;
 pub(crate) mod markers;
 mod order;
 mod pass;
+pub mod paths;
 mod places;
 mod planning;
 mod receipts;

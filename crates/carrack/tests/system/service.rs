@@ -14,6 +14,7 @@ mod judge;
 mod leftovers;
 mod login;
 mod operation;
+mod paths;
 mod receipts;
 mod rights;
 mod secrets;

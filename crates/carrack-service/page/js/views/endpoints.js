@@ -112,6 +112,7 @@ function Card({ endpoint, known, kept, found, problem, again }) {
     <${Trouble} problem=${problem} />
     <div class="bar-of-buttons"><a class="button" href=${`#/tasks?endpoint=${encodeURIComponent(endpoint.name)}`} aria-label=${`Tasks of ${endpoint.name}`}>Tasks</a>
       <a class="button" href=${`#/node/${encodeURIComponent(endpoint.name)}`} aria-label=${`Storage and findings of ${endpoint.name}`}>Storage and findings</a>
+      <a class="button" href=${`#/node/${encodeURIComponent(endpoint.name)}?to=`} aria-label=${`Paths of ${endpoint.name}`}>Paths</a>
       ${known.role !== "viewer" && html`<a class="button" href=${`#/files?left=@${encodeURIComponent(endpoint.name)}:/`} aria-label=${`Files of ${endpoint.name}`}>Files</a>`}
       ${mine && html`<button aria-label=${`Edit ${endpoint.name}`} onClick=${() => setAsked("edit")}>Edit</button><button class="plain danger" aria-label=${`Remove ${endpoint.name}`} onClick=${() => setAsked("remove")}>Remove</button>`}</div>
     ${asked === "edit" && html`<${Edit} endpoint=${endpoint} close=${() => setAsked("")} done=${() => { setAsked(""); again(); }} />`}

@@ -1,4 +1,5 @@
-// The node beside the service: what it moves now, the storage of its endpoints, and what the last test of each found.
+// The node beside the service: what it moves now, the storage of its endpoints, what the last test of each found, and what
+// the path from one to another carries.
 import { html, useMemo, useRef } from "../ui.js";
 import { all, call } from "../api.js";
 import { useEvery, useLive } from "../store.js";
@@ -8,6 +9,7 @@ import { bytes, count, duration, now, percent, rate, shown, title } from "../for
 import { Found } from "./found.js";
 import { Measured } from "./measured.js";
 import { overTime } from "./overview.js";
+import { Paths } from "./paths.js";
 import { share, tone } from "../share.js";
 import { limitOf } from "../verdict.js";
 
@@ -27,8 +29,8 @@ const TIGHT = 85, FULL = 95;
 /** @param {string} kind */
 const isTurn = (kind) => kind === "ended" || kind === "started" || kind === "endpoint-changed";
 
-/** @param {{known: import("../types.js").Whoami, list: any, id: string|null}} props `list`: all endpoints; `id`: the only one to show */
-export function NodeView({ known, list, id }) {
+/** @param {{known: import("../types.js").Whoami, list: any, id: string|null, to: string|null, go: (to: string) => void}} props `list`: all endpoints; `id`: the only one to show; `to`: the other end of the path to show */
+export function NodeView({ known, list, id, to, go }) {
   const read = useRef(0);
   const node = useLive(async (signal) => {
     read.current = performance.now();
@@ -57,6 +59,7 @@ export function NodeView({ known, list, id }) {
     <section class="stack" aria-label="Findings"><h2>What the last test of each endpoint found</h2>
       ${endpoints.length === 0 ? html`<div class="sheet"><${Empty} title="No endpoints yet"><a href="#/endpoints">Endpoints</a> are added there.<//></div>`
       : html`<div class="cards">${endpoints.map((endpoint) => html`<${Tested} key=${endpoint.name} endpoint=${endpoint.name} known=${known} kept=${here.tests.find((one) => one.endpoint === endpoint.name)} again=${node.again} />`)}</div>`}</section>
+    ${id && endpoints.map((endpoint) => html`<${Paths} key=${endpoint.name} endpoint=${endpoint} others=${list.value.items.filter((/** @type {any} */ one) => one.name !== id)} to=${to} known=${known} go=${go} />`)}
     ${local.length > 0 && html`<section class="stack" aria-label="Measurements"><h2>What the storage can do, as it was measured</h2>${local.map((endpoint) => html`<${Measured} key=${endpoint.name} endpoint=${endpoint} known=${known} />`)}</section>`}`}`;
 }
 

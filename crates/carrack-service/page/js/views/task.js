@@ -6,6 +6,7 @@ import { isHeard, onGap } from "../live.js";
 import { NOTHING, added, newest } from "../history.js";
 import { Command, Confirm, Copy, Dialog, Empty, Name, Progress, Segments, State, Time, Trouble, useAction } from "../parts.js";
 import { verdict } from "../verdict.js";
+import { linkToPath } from "../path-words.js";
 import { ahead, between, bytes, count, duration, percentText, plural, range, rate, shown, title } from "../format.js";
 import { Plot } from "../plot.js";
 import { submitLine } from "../command.js";
@@ -89,6 +90,7 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
     <section class=${`notice verdict ${VERDICT_TONES[task.state] ?? (task.blocked ? "warn" : "")}`} aria-label="Verdict"><p><strong><bdi>${shown(verdict(task))}</bdi></strong></p>
       ${task.blocked && !ended && html`<p>since <${Time} at=${task.blocked.since} />${task.position != null && `, number ${task.position} in the queue`}${ahead(task.blocked.next_try) && html`, next try at <${Time} at=${task.blocked.next_try} />`}</p>
       ${task.blocked.hint && html`<p>Try: ${task.blocked.hint}</p>`}`}
+      ${linkToPath(task) && html`<p><a href=${linkToPath(task)}>Measure this path</a></p>`}
       ${failed === 0 && (task.failure?.hints ?? []).map((hint) => html`<p>Try: ${hint}</p>`)}</section>
     ${failures.value && failed > 0 && html`<${Failures} items=${failures.value.items} complete=${failures.value.complete} />`}
     ${!isIdle && html`<section class="sheet pad big" aria-label="Progress"><${Progress} share=${done} tone=${tone(task.state)} label="Progress" />

@@ -108,7 +108,7 @@ fn rows_of_others_are_not_found_on_any_route() {
     let listing = made(&ann, "/listings", &json!({ "endpoint": "annlab", "path": "/" }));
     let upload = made(&ann, "/endpoints/annlab/uploads", &upload());
     for (method, path) in routes() {
-        let path = path.strip_prefix("/api/v1").unwrap_or(&path).replace("{n}", "0");
+        let path = path.strip_prefix("/api/v1").unwrap_or(&path).replace("{n}", "0").replace("{other}", "annlab");
         let (name, own, none) = match path.split('/').nth(1) {
             Some("tasks") => ("{id}", task.id.as_str(), "0190-no-such-task"),
             Some("timers") => ("{id}", timer.id.as_str(), "0190-no-such-timer"),

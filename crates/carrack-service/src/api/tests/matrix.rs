@@ -48,8 +48,8 @@ enum Need {
     Own(Verb),
     /// To change the endpoint itself.
     Settings,
-    /// The same, and to write there.
-    Measure,
+    /// The same, and this verb there.
+    Measure(Verb),
     /// To add one.
     Add,
     /// To see ann herself.
@@ -82,9 +82,10 @@ fn need(method: &str, path: &str) -> Option<Need> {
         ("post", "/tasks/{id}/cancel" | "/tasks/{id}/pause" | "/tasks/{id}/resume") => Row(Verb::Tasks),
         ("delete", "/tasks/{id}/leftovers" | "/timers/{id}") | ("post", "/timers/{id}/pause") => Row(Verb::Tasks),
         ("post", "/endpoints") => Add,
-        ("get", "/endpoints/{name}" | "/endpoints/{name}/bench") => At(Verb::View),
+        ("get", "/endpoints/{name}" | "/endpoints/{name}/bench" | "/endpoints/{name}/paths/{other}") => At(Verb::View),
         ("patch" | "delete", "/endpoints/{name}") => Settings,
-        ("post", "/endpoints/{name}/bench") => Measure,
+        ("post", "/endpoints/{name}/bench") => Measure(Verb::Write),
+        ("post", "/endpoints/{name}/paths/{other}") => Measure(Verb::Read),
         ("post", "/endpoints/{name}/test") => AtRoot(Verb::Read),
         ("get", "/endpoints/{name}/files/archive") => Archive,
         ("get", "/endpoints/{name}/files/content" | "/endpoints/{name}/files/properties") => At(Verb::Read),
@@ -119,6 +120,12 @@ struct Who {
 }
 
 impl Who {
+    /// The identifier of the token.
+    fn id(&self) -> String {
+        let shown = self.token.as_ref().unwrap().reveal();
+        shown.split('_').nth(1).unwrap().to_owned()
+    }
+
     fn has(&self, verb: Verb) -> bool {
         let by_role = match self.role {
             Role::Admin => true,
@@ -175,7 +182,7 @@ impl Who {
                 let own = self.role != Role::Viewer && place.owner == user;
                 (own || self.is_admin()) && admits && sees
             }
-            Need::Measure => self.may(Need::Settings, place) && self.has(Verb::Write) && !is_closed,
+            Need::Measure(verb) => self.may(Need::Settings, place) && self.has(verb) && !is_closed,
             Need::Herself => is_row && self.has(Verb::View) && !self.is_placed(),
             Need::Tokens => is_row && admits,
             Need::Opens => is_row && self.scope.is_none(),
@@ -316,14 +323,6 @@ impl Scene {
             _ => return String::new(),
         };
         made["id"].as_str().unwrap().to_owned()
-    }
-}
-
-impl Who {
-    /// The identifier of the token.
-    fn id(&self) -> String {
-        let shown = self.token.as_ref().unwrap().reveal();
-        shown.split('_').nth(1).unwrap().to_owned()
     }
 }
 
@@ -490,6 +489,7 @@ fn every_route_lets_in_whom_the_table_says_at_every_kind_of_endpoint() {
                 let id = if has_row { scene.object(maker, path, place) } else { String::new() };
                 let name = if path.starts_with("/users") { "ann" } else { place.name };
                 let mut asked = path.replace("{id}", &id).replace("{name}", name).replace("{n}", "0");
+                asked = asked.replace("{other}", place.name);
                 if route.takes_path {
                     asked.push_str("?path=/sub/file");
                 }

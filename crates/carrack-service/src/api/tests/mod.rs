@@ -16,6 +16,7 @@ mod logins;
 mod matrix;
 mod openapi;
 mod pages;
+mod paths;
 mod port;
 mod rig;
 mod slow;

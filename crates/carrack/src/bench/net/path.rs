@@ -23,10 +23,15 @@ pub fn is_enough(moved: &Moved, since: Instant) -> bool {
     (moved.source.path.is_some() && moved.destination.path.is_some()) || since.elapsed() >= PATIENCE
 }
 
+/// What the row of a way is called.
+pub fn name(way: NetWay) -> String {
+    format!("path {}", way.name())
+}
+
 /// The row of the way in one direction.
 pub fn row(path: Option<&PathTrace>, back: bool, failure: Option<String>) -> Row {
     let way = if back { NetWay::Back } else { NetWay::There };
-    let mut row = Row { name: format!("path {}", way.name()), error: failure, ..Row::default() };
+    let mut row = Row { name: name(way), error: failure, ..Row::default() };
     let Some(path) = path else {
         row.error.get_or_insert_with(|| "the sending host does not look for the way".to_owned());
         return row;

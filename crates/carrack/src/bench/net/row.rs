@@ -17,6 +17,10 @@ use crate::bench::moved::{EndSeen, Moved, SAMPLE_INTERVAL, UNCOUNTED};
 pub const RETRANSMITS: &str = "retransmits";
 /// The smoothed round trip at its longest, in microseconds.
 pub const RTT: &str = "rtt_us";
+/// The shortest round trip that TCP has seen, in microseconds.
+pub const MIN_RTT: &str = "min_rtt_us";
+/// The share of segments that were sent again.
+pub const RESENT_SHARE: &str = "resent_share";
 /// The congestion windows of all connections together at their largest, in bytes.
 pub const WINDOW: &str = "cwnd_bytes";
 /// The rate of the slowest 5 % of seconds.
@@ -166,9 +170,9 @@ impl<'a> Window<'a> {
         let shortest = with_streams().map(|(_, sample)| sample.state.min_rtt_us).filter(|rtt| *rtt > 0).min();
         row.put(RETRANSMITS, counts.retransmits as f64);
         row.put("segments", counts.segments as f64);
-        row.put("resent_share", counts.retransmits as f64 / counts.segments as f64);
+        row.put(RESENT_SHARE, counts.retransmits as f64 / counts.segments as f64);
         row.put(RTT, peak.rtt_us as f64);
-        row.put("min_rtt_us", shortest.map_or(f64::NAN, |rtt| rtt as f64));
+        row.put(MIN_RTT, shortest.map_or(f64::NAN, |rtt| rtt as f64));
         row.put(WINDOW, peak.cwnd_bytes as f64);
         let each: Vec<f64> = per_stream(first, last).into_iter().map(|one| one.bytes as f64).collect();
         let per_second = |bytes: Option<f64>| bytes.map_or(f64::NAN, |bytes| bytes / self.time().as_secs_f64());

@@ -12,7 +12,7 @@ use carrack_measure::network::{Interval, StreamInterval};
 use carrack_measure::result::{Row, value};
 use serde_json::Value;
 
-use super::row::{self, P5, RETRANSMITS, RTT, WINDOW};
+use super::row::{self, MIN_RTT, P5, RETRANSMITS, RTT, WINDOW};
 use crate::bench::ladder::{DESTINATION_PROCESSORS, SOURCE_PROCESSORS, STREAMS};
 
 const LOOK: Duration = Duration::from_millis(50);
@@ -135,7 +135,7 @@ pub fn fill(row: &mut Row, said: &Value, direction: SaidWay) {
     };
     row.put(RTT, of_streams("max_rtt").and_then(|all| all.into_iter().reduce(f64::max)).unwrap_or(f64::NAN));
     let shortest = of_streams("min_rtt").and_then(|all| all.into_iter().filter(|us| *us > 0.0).reduce(f64::min));
-    row.put("min_rtt_us", shortest.unwrap_or(f64::NAN));
+    row.put(MIN_RTT, shortest.unwrap_or(f64::NAN));
     row.put(WINDOW, of_streams("max_snd_cwnd").map_or(f64::NAN, |all| all.into_iter().sum()));
 }
 

@@ -189,8 +189,14 @@ impl Ran {
 
 /// Polls until something is so; panics if it is not after a time in which it must be on the slowest machine.
 #[track_caller]
-pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+pub fn wait_until(what: &str, so: impl FnMut() -> bool) {
+    wait_until_within(what, Duration::from_secs(60), so);
+}
+
+/// The same with more patience, for what takes its time by itself.
+#[track_caller]
+pub fn wait_until_within(what: &str, patience: Duration, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience;
     while !so() {
         assert!(Instant::now() < deadline, "waited for nothing: {what}");
         std::thread::sleep(Duration::from_millis(5));
