@@ -5,7 +5,7 @@ import threading
 import time
 
 from carrack_hosts import NAME, bind, host, place, version
-from carrack_tool import OVERHEAD_SECONDS, RSH, SAID_MOST, duration, ended, sleep_until, started, why_failed
+from carrack_tool import OVERHEAD_SECONDS, RSH, SAID_MOST, carrack, duration, sleep_until, why_failed
 
 # The highest version of the test's specification, and the one of its result.
 SCHEMA = 2
@@ -80,21 +80,10 @@ def words_of(wanted):
 
 def searched(words):
     """The row of the way there, or None; and why there is none."""
-    process = started(words)
-    late = threading.Event()
-
-    def stop():
-        late.set()
-        ended(process, wait=process.wait)
-
-    timer = threading.Timer(LIMIT_SECONDS, stop)
-    timer.start()
-    row = next((told for told in map(object_of, process.stdout) if told.get("name") == "path there"), None)
-    timer.cancel()
+    code, out, said = carrack(words, LIMIT_SECONDS)
+    row = next((told for told in map(object_of, out.splitlines()) if told.get("name") == "path there"), None)
     if row is None:
-        said = process.stderr.read()
-        return None, why_failed(-1 if late.is_set() else process.wait(), LIMIT_SECONDS, said)
-    ended(process)
+        return None, why_failed(code, LIMIT_SECONDS, said)
     return row, "" if "route" in row else row.get("error", "carrack tells no way")
 
 

@@ -22,7 +22,7 @@ mod storage;
 mod system;
 
 pub use connection::connection;
-pub use recorded::{read_tree, write_tree};
+pub use recorded::{read_text, read_tree, write_tree};
 
 use std::collections::HashSet;
 use std::io::{self, Read};

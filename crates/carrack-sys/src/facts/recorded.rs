@@ -1,6 +1,7 @@
 //! Facts kept in a directory, to be looked at later or elsewhere: a file for each text, at the path of its name.
 
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path};
 
 use super::FactText;
@@ -10,6 +11,9 @@ const WITHOUT: [&str; 3] = [".absent", ".denied", ".failed"];
 /// Files that are read at most.
 const FILES: usize = 8192;
 const DEPTH: usize = 32;
+/// Bytes of one text, and of all.
+const TEXT_BYTES: u64 = 4 << 20;
+const ALL_BYTES: usize = 64 << 20;
 
 /// Writes each text as a file below a directory, which is made. A text whose name could lead elsewhere is left out.
 ///
@@ -40,12 +44,33 @@ pub fn write_tree(directory: &Path, texts: &[(String, FactText)]) -> io::Result<
 /// What reading says, and that there is too much.
 pub fn read_tree(directory: &Path) -> io::Result<Vec<(String, FactText)>> {
     let mut texts = Vec::new();
-    read_below(directory, "", DEPTH, &mut texts)?;
+    read_below(directory, "", DEPTH, &mut texts, &mut 0)?;
     texts.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(texts)
 }
 
-fn read_below(directory: &Path, name: &str, depth: usize, texts: &mut Vec<(String, FactText)>) -> io::Result<()> {
+/// A regular file, and no more of it than a text has: somebody else may have made the directory.
+///
+/// # Errors
+/// What reading says, and that it is something else, or too large.
+pub fn read_text(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
+    let file = std::fs::File::options().read(true).custom_flags(flags as i32).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it has something that is no regular file"));
+    }
+    let mut text = Vec::new();
+    file.take(TEXT_BYTES + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > TEXT_BYTES { Err(io::Error::other("a file is too large")) } else { Ok(text) }
+}
+
+fn read_below(
+    directory: &Path,
+    name: &str,
+    depth: usize,
+    texts: &mut Vec<(String, FactText)>,
+    bytes: &mut usize,
+) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let own = entry.file_name().to_string_lossy().into_owned();
@@ -54,13 +79,17 @@ fn read_below(directory: &Path, name: &str, depth: usize, texts: &mut Vec<(Strin
             if depth == 0 {
                 return Err(io::Error::other("directories lie too deep in it"));
             }
-            read_below(&entry.path(), &full, depth - 1, texts)?;
+            read_below(&entry.path(), &full, depth - 1, texts, bytes)?;
             continue;
         }
         if texts.len() >= FILES {
             return Err(io::Error::other("it has too many files"));
         }
-        let content = String::from_utf8_lossy(&std::fs::read(entry.path())?).into_owned();
+        let content = String::from_utf8_lossy(&read_text(&entry.path())?).into_owned();
+        *bytes += content.len();
+        if *bytes > ALL_BYTES {
+            return Err(io::Error::other("its files are too large"));
+        }
         let without = WITHOUT.iter().position(|suffix| full.ends_with(suffix));
         texts.push(match without {
             None => (full, FactText::Found(content)),
@@ -93,5 +122,17 @@ mod tests {
         assert_eq!(read_tree(&directory.path().join("new")).unwrap(), texts);
         assert!(!directory.path().join("out.absent").exists());
         assert!(read_tree(&directory.path().join("none")).is_err());
+        // Nothing but regular files of a text's size: a pipe would never end, a link leads elsewhere.
+        let new = |name: &str| directory.path().join("new").join(name);
+        for bad in ["link", "large"] {
+            match bad {
+                "link" => std::os::unix::fs::symlink("/dev/zero", new(bad)).unwrap(),
+                _ => std::fs::File::create(new(bad)).unwrap().set_len(TEXT_BYTES + 1).unwrap(),
+            }
+            assert!(read_tree(&directory.path().join("new")).is_err(), "{bad}");
+            std::fs::remove_file(new(bad)).unwrap();
+        }
+        let made = std::process::Command::new("mkfifo").arg(new("pipe")).status().unwrap();
+        assert!(made.success() && read_tree(&directory.path().join("new")).is_err());
     }
 }

@@ -53,7 +53,9 @@ fn keep_in(directory: &Path, measured: &Measurement) -> Result<String, CommandEr
 fn first_name(measured: &Measurement) -> String {
     let time = crate::output::format::rfc3339_seconds(measured.started);
     let digits: String = time.chars().filter(char::is_ascii_alphanumeric).collect();
-    format!("{digits}-{}", measured.kind)
+    // It may be the word of another host.
+    let kind: String = measured.kind.chars().filter(|c| c.is_ascii_lowercase() || *c == '-').take(20).collect();
+    format!("{digits}-{kind}")
 }
 
 /// All of them, the oldest first. Files that hold no result are told of, and left out.

@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use carrack_core::wire::PROTOCOL_VERSION;
-use carrack_engine::{FarSide, Place};
+use carrack_engine::{Context, FarSide, Place};
 use clap::{Arg, Command};
 
 use crate::cli::flag::Switch;
 use crate::cli::flags::Flags;
+#[cfg(feature = "terminal")]
 use crate::command::bench::peers_part;
 use crate::command::context::context;
 use crate::crowd::far;
@@ -22,7 +23,13 @@ const IN: &str = "in";
 const PART: &str = "part";
 /// What a process at the far side may be instead of an agent.
 const LOAD: &str = "load";
+/// The same of a program that measures: what is sent to hosts without one does not.
+#[cfg(feature = "terminal")]
 const PEERS: &str = "peers";
+#[cfg(feature = "terminal")]
+const PARTS: [&str; 2] = [LOAD, PEERS];
+#[cfg(not(feature = "terminal"))]
+const PARTS: [&str; 1] = [LOAD];
 const SYNC: Switch = Switch::new("sync", "Sync the program's own file before answering");
 const ONCE: Switch = Switch::new("once", "Remove the program's own file, and its directory");
 
@@ -32,7 +39,7 @@ pub fn command() -> Command {
         Arg::new(HELLO).long(HELLO).value_name("NONCE").required_unless_present(SPEAKS),
         Arg::new(SPEAKS).long(SPEAKS).value_name("N").value_parser(clap::value_parser!(u32)),
         Arg::new(IN).long(IN).value_name("DIR").value_parser(clap::value_parser!(PathBuf)),
-        Arg::new(PART).long(PART).value_name("WORD").value_parser([LOAD, PEERS]),
+        Arg::new(PART).long(PART).value_name("WORD").value_parser(PARTS),
         SYNC.arg(),
         ONCE.arg(),
     ];
@@ -90,13 +97,23 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             .map_err(|error| CommandError::file("go to", directory.as_os_str().as_encoded_bytes(), &error))?;
     }
     if let Some(part) = flags.typed_one::<String>(PART) {
-        let run = if part == PEERS { peers_part::run } else { far::run };
+        let run = run_of(part);
         let broken = |error: io::Error| CommandError::file("write to", b"standard output", &error);
         run(nonce, &context()).map_err(broken)?;
         return Ok(exit::DONE);
     }
     far_side(nonce).run()?;
     Ok(exit::DONE)
+}
+
+/// What carries out a part.
+fn run_of(part: &str) -> fn(&str, &Context) -> io::Result<()> {
+    #[cfg(feature = "terminal")]
+    if part == PEERS {
+        return peers_part::run;
+    }
+    debug_assert_eq!(part, LOAD, "there is no other");
+    far::run
 }
 
 /// What ssh and its login shell have given this process.

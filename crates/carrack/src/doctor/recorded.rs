@@ -10,12 +10,12 @@ use carrack_core::evidence::{Evidence, EvidenceText};
 use carrack_core::path::display_bytes;
 use carrack_core::report::{Hop, PathTrace};
 use carrack_doctor::{Host, HostSide, Path, Situation, Way, Wish};
-use carrack_sys::facts::{FactText, read_tree, write_tree};
+use carrack_sys::facts::{FactText, read_text, read_tree, write_tree};
 use serde_json::{Value, json};
 
 const PATH: &str = "path.json";
-/// More than any path has to say.
-const PATH_BYTES: u64 = 4 << 20;
+/// No path carries more, in bytes a second.
+const RATE_MOST: f64 = 1e15;
 
 /// Writes a situation below a directory, which is made.
 ///
@@ -39,10 +39,8 @@ pub fn write(situation: &Situation, directory: &FilePath) -> io::Result<()> {
 /// What reading says, or what is wrong with `path.json`.
 pub fn read(directory: &FilePath, wish: Wish) -> io::Result<Situation> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, format!("{PATH}: {why}"));
-    let whole = match std::fs::File::open(directory.join(PATH)) {
-        Ok(file) => {
-            serde_json::from_reader(io::Read::take(file, PATH_BYTES)).map_err(|why| invalid(why.to_string()))?
-        }
+    let whole = match read_text(&directory.join(PATH)) {
+        Ok(text) => serde_json::from_slice(&text).map_err(|why| invalid(why.to_string()))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Value::Null,
         Err(error) => return Err(error),
     };
@@ -56,7 +54,8 @@ pub fn read(directory: &FilePath, wish: Wish) -> io::Result<Situation> {
     };
     let far = HostSide::Far;
     let has_far = directory.join(far.name()).is_dir() || text(&whole["silent"][far.name()]).is_some();
-    let unreached = text(&whole["unreached"]["why"]).map(|why| (why, text(&whole["unreached"]["try"])));
+    // What to try is a line to type: only this program's own words are printed as one.
+    let unreached = text(&whole["unreached"]["why"]).map(|why| (why, None));
     Ok(Situation {
         near: host(HostSide::Near)?,
         far: has_far.then(|| host(far)).transpose()?,
@@ -98,7 +97,7 @@ fn of(situation: &Situation) -> Value {
             silent[side.name()] = json!(why);
         }
     }
-    let unreached = situation.unreached.as_ref().map(|(why, what)| json!({ "why": why, "try": what }));
+    let unreached = situation.unreached.as_ref().map(|(why, _)| json!({ "why": why }));
     let Path { round_trip, there, back } = &situation.path;
     json!({
         "hosts": hosts,
@@ -143,13 +142,13 @@ fn path_of(said: &Value) -> Path {
 
 fn way_of(said: &Value) -> Way {
     let pair = |value: &Value| Some((value[0].as_u64()?, value[1].as_u64()?));
-    let streams = said["streams"].as_u64().and_then(|streams| u16::try_from(streams).ok());
+    let streams = said["streams"].as_u64().and_then(|streams| u16::try_from(streams).ok()).filter(|count| *count > 0);
     let made = &said["connection"];
     let why = || text(&made["why"]).unwrap_or_else(|| "it could not be made".to_owned());
     Way {
         connection: made["made"].as_bool().map(|is_made| if is_made { Ok(()) } else { Err(why()) }),
         trace: trace_of(&said["trace"]),
-        rate: said["bytes_per_second"].as_f64().zip(streams),
+        rate: said["bytes_per_second"].as_f64().filter(|rate| (0.0..RATE_MOST).contains(rate)).zip(streams),
         resent: pair(&said["resent"]),
         resent_when_full: pair(&said["resent_when_full"]),
     }
@@ -166,7 +165,7 @@ fn trace_of(said: &Value) -> Option<PathTrace> {
             .map(|hop| Hop { address: address(&hop["address"]), round_trip: time(&hop["rtt_us"]) })
             .collect(),
         reached: is("reached"),
-        mtu_bytes: said["mtu_bytes"].as_u64().and_then(|bytes| u32::try_from(bytes).ok()),
+        mtu_bytes: said["mtu_bytes"].as_u64().and_then(|bytes| u32::try_from(bytes).ok()).filter(|bytes| *bytes > 0),
         is_mtu_proved: is("is_mtu_proved"),
         drops_large_packets: is("drops_large_packets"),
         why: text(&said["why"]).unwrap_or_default(),
@@ -225,7 +224,7 @@ mod tests {
             ..Situation::of(near.clone())
         };
         let unreached = Situation {
-            unreached: Some(("no route".to_owned(), Some("ip route".to_owned()))),
+            unreached: Some(("no route".to_owned(), None)),
             far: Some(Host { name: "silent".to_owned(), evidence: Err("it says nothing".to_owned()) }),
             ..Situation::of(near)
         };

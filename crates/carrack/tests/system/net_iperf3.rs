@@ -206,6 +206,15 @@ fn waiting_for_an_iperf3_client_ends_in_good_order() {
     assert!(ran.code == 10 && ran.stdout.contains("the client measured UDP"), "{}{}", ran.stdout, ran.stderr);
     // Somebody else has the port.
     sandbox.run(["bench", "net", "--iperf3-listen", &other.1]).failed_with(10, &["in use"]);
+    // Whoever connects and leaves has made no test.
+    let mut running = waiting(&sandbox, &port, &["--json"]);
+    drop(std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap());
+    wait_until("it waits again", || !listens(&port) || !running.is_running());
+    wait_until("it listens again", || listens(&port) || !running.is_running());
+    let theirs = client(&port, &[]);
+    assert!(theirs["error"].is_null(), "{theirs}");
+    let ran = running.end();
+    assert!(ran.code == 0 && ran.stdout.contains("waits again"), "{}{}", ran.stdout, ran.stderr);
     for (name, code) in [("INT", Some(20)), ("KILL", None)] {
         let running = waiting(&sandbox, &port, &[]);
         signal(running.id(), name);
@@ -218,6 +227,7 @@ fn waiting_for_an_iperf3_client_ends_in_good_order() {
         (&["--iperf3-listen=5201", "--time=1s"], "cannot be used with"),
         (&["--iperf3-listen=5201", "host:"], "cannot be used with"),
         (&["--iperf3-listen=5201", "--iperf3=host"], "cannot be used with"),
+        (&["--iperf3-listen=5201", "--only-path"], "cannot be used with"),
     ] {
         sandbox.run([&["bench", "net"], arguments].concat()).failed_with(2, &[words]);
     }

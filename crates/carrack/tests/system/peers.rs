@@ -324,7 +324,7 @@ fn peers_refuse_what_cannot_be_compared() {
     }
 }
 
-/// Two other hosts: the programs are started at the first, which lacks this program, and this host sees to it.
+/// Two other hosts: the programs are started at the first, by the Carrack that is installed there.
 #[test]
 fn peers_between_two_other_hosts_are_started_at_the_first() {
     let sandbox = Sandbox::in_memory();
@@ -387,8 +387,14 @@ fn peers_between_two_other_hosts_refuse_what_is_of_this_one() {
 /// cp within a host; and from another directory than memory.
 #[test]
 fn peers_within_a_host_have_cp_beside_them_warm_and_cold() {
+    // On a disk: what lies in memory alone cannot be dropped from it.
     let sandbox = Sandbox::new();
     make_dirs(&sandbox);
+    let memory = Sandbox::in_memory();
+    make_dirs(&memory);
+    let line = ["bench", "peers", "a", "b", "--json", "--size=1M", "--files=0", "--tool=cp", "--cache=cold"];
+    let ran = memory.run(line);
+    assert!(ran.stdout.contains("stays in memory"), "{}{}", ran.stdout, ran.stderr);
     let some = ["--json", "--size=1M", "--files=20", "--runs=1", "--sessions=1", "--tool=carrack,cp,wget"];
     let ran = sandbox.ok([&["bench", "peers", "a", "b", "--cache=warm,cold"], &some[..]].concat());
     let told = rows(&ran);
@@ -405,10 +411,10 @@ fn peers_within_a_host_have_cp_beside_them_warm_and_cold() {
 /// What is fetched from a server of HTTP, which is started here; and a source that the other host drops from memory.
 #[test]
 fn peers_that_fetch_have_wget_beside_them() {
-    let sandbox = Sandbox::in_memory();
+    let sandbox = Sandbox::new();
     make_dirs(&sandbox);
     let (server, there) = far(&sandbox);
-    for program in ["find", "dd"] {
+    for program in ["find", "dd", "wc"] {
         let found = ["/usr/bin", "/bin"].map(|at| Path::new(at).join(program));
         let path = found.iter().find(|path| path.exists()).unwrap();
         let _ = std::os::unix::fs::symlink(path, server.bin.join(program));

@@ -14,6 +14,7 @@ use super::rows::{Crowd, FALL, HOST, LIMIT};
 use super::thin::Thin;
 use crate::bench::numbers;
 use crate::crowd::order::ClientWay;
+use crate::output::format;
 
 /// The condition that says what kind of thing was fullest, and the one that names it.
 const KIND: &str = "of";
@@ -29,6 +30,8 @@ const AT_WORK: &str = "clients_at_work";
 
 /// What is in use for this share limits.
 const FULL: f64 = 0.9;
+/// An interface carries no more than its speed, but for what a clock is wrong by.
+const OVER: f64 = 1.1;
 /// Rates are compared second by second, and a fall has so many seconds before it.
 const BEFORE_SECONDS: f64 = 3.0;
 
@@ -38,8 +41,9 @@ words! {
         0 Clients "clients-processors" "the processors of all hosts of the clients"
         1 Processors "processors" "all processors of a host"
         2 Processor "processor" "one processor of a host, with others idle"
-        3 Disk "disk" "a disk"
+        3 Disk "disk" "a disk that turns"
         4 Link "link" "an interface"
+        5 Busy "busy-disk" "a disk that had something to do: one without turning parts may do more at once"
     }
 }
 
@@ -110,12 +114,17 @@ fn observed(host: &str, seen: &[(Instant, HostGlance)], begin: Instant) -> Vec<I
     let used = |kind, thing: &str, share| InUse { kind, host: host.to_owned(), thing: thing.to_owned(), share };
     let mut all =
         vec![used(Full::Processors, "", seen.iter().map(|glance| glance.busy).sum::<f64>() / seen.len() as f64)];
-    let disks = seen.iter().flat_map(|glance| glance.disks_busy.iter().map(|(name, share)| (name.as_str(), *share)));
-    all.extend(means(disks, seen.len()).into_iter().map(|(name, share)| used(Full::Disk, name, share)));
+    for (kind, which) in [(Full::Disk, true), (Full::Busy, false)] {
+        let disks = seen.iter().flat_map(|glance| &glance.disks_busy).filter(|(_, (_, turns))| *turns == which);
+        let disks = disks.map(|(name, (share, _))| (name.as_str(), *share));
+        all.extend(means(disks, seen.len()).into_iter().map(|(name, share)| used(kind, name, share)));
+    }
     let links = seen.iter().flat_map(|glance| {
         glance.interfaces.iter().filter_map(|(name, rates)| {
             let speed = glance.speeds.get(name).filter(|speed| **speed > 0.0)?;
-            Some((name.as_str(), rates[0].max(rates[1]) / speed))
+            // More than it can carry: the speed is not what it says.
+            let share = rates[0].max(rates[1]) / speed;
+            (share <= OVER).then_some((name.as_str(), share))
         })
     });
     all.extend(means(links, seen.len()).into_iter().map(|(name, share)| used(Full::Link, name, share)));
@@ -155,11 +164,11 @@ pub fn sentence(row: &Row) -> Option<String> {
             let number = |name: &str| row.value(name).unwrap_or(0.0).max(0.0).round();
             let what = if row.condition(WAY) == Some(ClientWay::Put.name()) { "sent" } else { "fetched" };
             Some(format!(
-                "what was {what} fell after {} s from {} to {}, with {} clients at work",
+                "what was {what} fell after {} s from {} to {}, with {} at work",
                 number(AT),
                 rate(BEFORE),
                 rate(AFTER),
-                number(AT_WORK)
+                format::counted(number(AT_WORK) as u64, "client", "clients")
             ))
         }
         _ => None,
@@ -176,15 +185,17 @@ fn limit(row: &Row) -> String {
         Some(Full::Clients) => format!("the processors of {host}, where the clients run"),
         Some(Full::Processors) => format!("the processors of {}", the(host)),
         Some(Full::Processor) => format!("one processor of {}", the(host)),
-        Some(Full::Disk) => format!("disk {thing} of {host}"),
+        Some(Full::Disk | Full::Busy) => format!("disk {thing} of {host}"),
         Some(Full::Link) => format!("{thing} of {host}"),
         None => "something that this program does not know".to_owned(),
     };
     let used = format!("{what}, {:.0}% in use", share * 100.0);
-    if share >= FULL {
-        format!("limited by {used}")
-    } else {
-        format!("nothing that was watched was full; the fullest: {used}; --observe HOST watches more hosts")
+    match kind {
+        Some(Full::Busy) if share >= FULL => {
+            format!("perhaps limited by {used}: it always had something to do, and may do more at once")
+        }
+        _ if share >= FULL => format!("limited by {used}"),
+        _ => format!("nothing that was watched was full; the fullest: {used}; --observe HOST watches more hosts"),
     }
 }
 
@@ -232,7 +243,7 @@ mod tests {
     fn fullest_of_all_that_was_watched_is_named() {
         let host = |busy: f64, disk: f64, received: f64| HostGlance {
             busy,
-            disks_busy: BTreeMap::from([("sda".to_owned(), disk), ("sdb".to_owned(), 0.1)]),
+            disks_busy: BTreeMap::from([("sda".to_owned(), (disk, true)), ("sdb".to_owned(), (0.1, true))]),
             interfaces: BTreeMap::from([("eth0".to_owned(), [received, 1e6]), ("tun0".to_owned(), [9e9, 9e9])]),
             speeds: BTreeMap::from([("eth0".to_owned(), 1.25e8), ("tun0".to_owned(), 0.0)]),
             ..HostGlance::default()
@@ -240,6 +251,12 @@ mod tests {
         assert_eq!(said(&crowd(&[0.5], host(0.3, 0.97, 1e7))), "limited by disk sda of pool, 97% in use");
         assert_eq!(said(&crowd(&[0.5], host(0.3, 0.5, 1.2e8))), "limited by eth0 of pool, 96% in use");
         assert_eq!(said(&crowd(&[0.5], host(0.95, 0.5, 0.0))), "limited by the processors of pool, 95% in use");
+        // One that does much at once is always busy long before it is full.
+        let mut flash = host(0.3, 0.5, 0.0);
+        flash.disks_busy.insert("nvme0n1".to_owned(), (0.99, false));
+        assert!(said(&crowd(&[0.5], flash)).starts_with("perhaps limited by disk nvme0n1 of pool, 99% in use"));
+        // A speed that is none.
+        assert!(said(&crowd(&[0.5], host(0.3, 0.55, 9e9))).contains("the fullest: disk sda"));
         let full = said(&crowd(&[0.98], host(0.3, 0.5, 0.0)));
         assert_eq!(full, "limited by the processors of c1, where the clients run, 98% in use");
         // One of two hosts of clients could do more.

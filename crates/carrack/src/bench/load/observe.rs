@@ -1,14 +1,15 @@
 //! Other hosts over the time of a crowd: processors and who uses them, disks and network, as their kernels count them.
 //! Nothing of Carrack's is needed there: ssh prints files of `/proc` and `/sys` once a second.
 
+use carrack_sys::host;
 use carrack_sys::sync::lock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrack_core::location::SshHost;
 use carrack_engine::threads;
@@ -16,10 +17,17 @@ use carrack_engine::threads;
 use crate::crowd::told::short;
 use crate::fan::shell::ssh;
 
-/// A process may end while it is printed, and an interface without a link tells no speed.
-const LINE: &str = "exec sh -c 'while cat /proc/stat /proc/diskstats /proc/net/dev; do \
-    grep -s . /sys/class/net/*/speed /dev/null; cat /proc/[0-9]*/stat 2>/dev/null; \
+/// A process may end while it is printed, and an interface without a link tells no speed. Those of tunnels and of
+/// containers tell one that means nothing, and have no device. So many processes that they would fill a part of the
+/// network are left out.
+const LINE: &str = "exec sh -c 'while cat /proc/uptime /proc/stat /proc/diskstats /proc/net/dev; do \
+    for d in /sys/class/net/*/device; do grep -s . \"${d%device}speed\" /dev/null; done; \
+    grep -s . /sys/block/*/queue/rotational /dev/null; \
+    set -- /proc/[0-9]*/stat; [ $# -gt 2000 ] || cat \"$@\" 2>/dev/null; \
     echo carrack-observe || exit; sleep 1; done'";
+/// What its ssh may take to end.
+const ENDS: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(10);
 const END: &str = "carrack-observe";
 /// A host prints no more in a second.
 const BLOCK_BYTES: usize = 4 << 20;
@@ -37,8 +45,8 @@ pub struct HostGlance {
     pub busy: f64,
     /// Bytes a second that all disks read, and wrote.
     pub disk: [f64; 2],
-    /// Share of the time in which each disk had something to do.
-    pub disks_busy: BTreeMap<String, f64>,
+    /// Share of the time in which each disk had something to do, and whether it turns: then it can do no more.
+    pub disks_busy: BTreeMap<String, (f64, bool)>,
     /// Bytes a second that each interface received, and sent.
     pub interfaces: BTreeMap<String, [f64; 2]>,
     /// Bytes a second that an interface can carry each way, where it tells.
@@ -62,8 +70,8 @@ pub struct HostObserver {
 
 impl HostObserver {
     /// Begins to observe.
-    pub fn start(host: &SshHost, rsh: &[String]) -> Result<Self, String> {
-        let mut command = ssh(rsh, host, LINE).ok_or("the command that reaches other hosts is empty")?;
+    pub fn start(to: &SshHost, rsh: &[String]) -> Result<Self, String> {
+        let mut command = ssh(rsh, to, LINE).ok_or("the command that reaches other hosts is empty")?;
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| error.to_string())?;
         let seen = Arc::default();
@@ -72,7 +80,7 @@ impl HostObserver {
         let reader = output.map(|output| threads::start("what a host says of itself", move || read(output, &kept)));
         let errors = errors.map(|errors| threads::start("the messages of ssh", move || last_line(errors)));
         // Dropped, it ends what it has started.
-        let mut observer = Self { host: host.clone(), child: Some(child), seen, reader: None, errors: None };
+        let mut observer = Self { host: to.clone(), child: Some(child), seen, reader: None, errors: None };
         observer.reader = reader.transpose().map_err(|error| error.to_string())?;
         observer.errors = errors.transpose().map_err(|error| error.to_string())?;
         Ok(observer)
@@ -81,9 +89,10 @@ impl HostObserver {
     /// Ends, and hands out what was seen; or why nothing was.
     pub fn finish(mut self) -> HostSeen {
         self.end();
-        let _ = self.reader.take().map(JoinHandle::join);
+        let deadline = Instant::now() + ENDS;
+        let _ = self.reader.take().and_then(|reader| ended(reader, deadline));
         let seen = std::mem::take(&mut *lock(&self.seen));
-        let said = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
+        let said = self.errors.take().and_then(|errors| ended(errors, deadline)).unwrap_or_default();
         match seen.is_empty() {
             false => Ok(seen),
             true if said.is_empty() => Err("it tells nothing of its processors: it has no /proc".to_owned()),
@@ -93,7 +102,8 @@ impl HostObserver {
 
     fn end(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // The far side ends when it has nowhere to print to.
+            // The far side ends when it has nowhere to print to. Whatever the ssh command has started ends with it.
+            host::end_group(child.id(), true);
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -106,6 +116,17 @@ impl Drop for HostObserver {
     }
 }
 
+/// What a thread has found, if it ends in time: something may hold the pipe that it reads.
+fn ended<T>(thread: JoinHandle<T>, deadline: Instant) -> Option<T> {
+    while !thread.is_finished() {
+        if Instant::now() > deadline {
+            return None;
+        }
+        std::thread::sleep(LOOK);
+    }
+    thread.join().ok()
+}
+
 fn last_line(errors: impl Read) -> String {
     let lines = BufReader::new(errors).split(b'\n').map_while(Result::ok);
     let last = lines.filter(|line| !line.trim_ascii().is_empty()).last().unwrap_or_default();
@@ -115,6 +136,7 @@ fn last_line(errors: impl Read) -> String {
 fn read(output: impl Read, seen: &Mutex<Vec<(Instant, HostGlance)>>) {
     let mut lines = BufReader::new(output);
     let (mut block, mut before) = (Vec::new(), None::<(Instant, Counters)>);
+    let mut first = None::<(Instant, f64)>;
     loop {
         let from = block.len();
         match lines.by_ref().take(BLOCK_BYTES as u64).read_until(b'\n', &mut block) {
@@ -125,10 +147,16 @@ fn read(output: impl Read, seen: &Mutex<Vec<(Instant, HostGlance)>>) {
         if block[from..].trim_ascii() != END.as_bytes() {
             continue;
         }
-        let now = (Instant::now(), Counters::parse(&String::from_utf8_lossy(&block)));
+        let counters = Counters::parse(&String::from_utf8_lossy(&block));
         block.clear();
-        if let Some((then, counters)) = &before {
-            let glance = now.1.since(counters, now.0.saturating_duration_since(*then).as_secs_f64());
+        // By the host's own clock: what the network has held back comes all at once.
+        let arrived = Instant::now();
+        let (begin, up) = *first.get_or_insert((arrived, counters.up_seconds));
+        let since = Duration::try_from_secs_f64(counters.up_seconds - up).unwrap_or_default();
+        let now = (begin.checked_add(since).unwrap_or(arrived).min(arrived), counters);
+        if let Some((_, counters)) = &before {
+            let seconds = now.1.up_seconds - counters.up_seconds;
+            let glance = now.1.since(counters, seconds);
             let mut seen = lock(seen);
             if seen.len() < GLANCES_MAX {
                 seen.push((now.0, glance));
@@ -141,6 +169,10 @@ fn read(output: impl Read, seen: &Mutex<Vec<(Instant, HostGlance)>>) {
 /// What the kernel has counted since the host began.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Counters {
+    /// Seconds since the host began.
+    up_seconds: f64,
+    /// Disks that turn.
+    turning: BTreeSet<String>,
     /// Ticks at work, and idle.
     processors: [u64; 2],
     /// Processors that the host has.
@@ -168,7 +200,15 @@ impl Counters {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
         let first = words.first().copied().unwrap_or_default();
-        if first == "cpu" {
+        if let [up, idle] = words[..]
+            && let (Ok(up), Ok(_)) = (up.parse::<f64>(), idle.parse::<f64>())
+        {
+            self.up_seconds = if up.is_finite() { up } else { 0.0 };
+        } else if let Some((name, turns)) =
+            line.strip_prefix("/sys/block/").and_then(|line| line.split_once("/queue/rotational:"))
+        {
+            self.turning.extend((turns.trim() == "1").then(|| short(name)));
+        } else if first == "cpu" {
             // user nice system idle iowait irq softirq
             let busy = [1, 2, 3, 6, 7].map(number).into_iter().fold(0, u64::saturating_add);
             self.processors = [busy, number(4).saturating_add(number(5))];
@@ -202,7 +242,7 @@ impl Counters {
             let then = before.disks.get(name);
             let [read, written, at_work] = [0, 1, 2].map(|at| rate(now[at], then.map(|then| then[at])));
             disk = [disk[0] + read, disk[1] + written];
-            disks_busy.insert(name.clone(), (at_work / 1000.0).min(1.0));
+            disks_busy.insert(name.clone(), ((at_work / 1000.0).min(1.0), self.turning.contains(name)));
         }
         let each = |(name, now): (&String, &[u64; 2])| {
             let then = before.interfaces.get(name);
@@ -250,7 +290,9 @@ fn is_disk(name: &str, all: &[String]) -> bool {
     let stacked = ["loop", "ram", "zram", "dm-", "md", "sr", "fd"].iter().any(|kind| name.starts_with(kind));
     let is_part_of = |whole: &String| {
         let rest = name.strip_prefix(whole.as_str()).unwrap_or_default();
-        let rest = rest.strip_prefix('p').unwrap_or(rest);
+        // nvme0n1p1 is a part of nvme0n1, and nvme0n10 is another one.
+        let ends_with_digit = whole.ends_with(|last: char| last.is_ascii_digit());
+        let rest = if ends_with_digit { rest.strip_prefix('p').unwrap_or_default() } else { rest };
         !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
     };
     !stacked && !all.iter().any(is_part_of)
@@ -277,13 +319,13 @@ pub fn means<'a>(all: impl Iterator<Item = (&'a str, f64)>, seconds: usize) -> B
 mod tests {
     use super::*;
 
-    const ONE: &str = "cpu  100 0 100 700 100 0 0 9\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n\
+    const ONE: &str = "100.50 7.5\n/sys/block/sda/queue/rotational:1\n/sys/block/nvme0n1/queue/rotational:0\ncpu  100 0 100 700 100 0 0 9\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n\
         /sys/class/net/eth0/speed:10000\n/sys/class/net/lo/speed:-1\n\
         7 (a:b) c) S 1 7 7 0 -1 4 0 0 0 0 100 50 0 0 20 0\n8 (idle) S 1 8 8 0 -1 4 0 0 0 0 5 5 0 0 20 0\n\
         8 0 sda 1 0 10 0 1 0 20 0 0 0 0\n8 1 sda1 1 0 10 0 1 0 20 0 0 0 0\n\
         259 0 nvme0n1 1 0 0 0 1 0 0 0 0 0 0\n259 1 nvme0n1p1 1 0 9 0 1 0 9 0 0 0 0\n7 0 loop0 1 0 9 0 1 0 9 0 0 0 0\n\
         Inter-|   Receive   |  Transmit\n face |bytes packets\n  eth0: 1000 1 0 0 0 0 0 0 500 1\n    lo: 0 0 0 0 0 0 0 0 0 0\n";
-    const TWO: &str = "cpu  250 0 100 750 100 0 0 9\ncpu0 1 2 3\ncpu1 1 2 3\n\
+    const TWO: &str = "102.50 7.9\n/sys/block/sda/queue/rotational:1\ncpu  250 0 100 750 100 0 0 9\ncpu0 1 2 3\ncpu1 1 2 3\n\
         /sys/class/net/eth0/speed:10000\n\
         7 (a:b) c) S 1 7 7 0 -1 4 0 0 0 0 160 70 0 0 20 0\n8 (idle) S 1 8 8 0 -1 4 0 0 0 0 5 5 0 0 20 0\n\
         9 (new) S 1 9 9 0 -1 4 0 0 0 0 20 0 0 0 20 0\n\
@@ -296,7 +338,7 @@ mod tests {
         let glance = Counters::parse(TWO).since(&Counters::parse(ONE), 2.0);
         assert_eq!((glance.busy, glance.disk), (0.75, [6.0 * 256.0, 10.0 * 256.0]));
         assert_eq!(glance.interfaces["eth0"], [2000.0, 200.0]);
-        assert_eq!((glance.disks_busy["sda"], glance.disks_busy["nvme0n1"]), (0.75, 0.0));
+        assert_eq!((glance.disks_busy["sda"], glance.disks_busy["nvme0n1"]), ((0.75, true), (0.0, false)));
         assert_eq!(glance.speeds, BTreeMap::from([("eth0".to_owned(), 1.25e9)]));
         // 200 ticks of two processors: 80 and 20 of them.
         let programs = BTreeMap::from([("a:b) c".to_owned(), 0.8), ("new".to_owned(), 0.2)]);
@@ -324,6 +366,8 @@ mod tests {
         let text = format!("motd\n{ONE}{END}\n{TWO}{END}\nhalf of the next");
         let seen = Mutex::default();
         read(text.as_bytes(), &seen);
-        assert_eq!(seen.into_inner().expect("whole").len(), 1);
+        let seen = seen.into_inner().expect("whole");
+        // Both came at once, and are two seconds of the host's clock apart.
+        assert_eq!((seen.len(), seen[0].1.interfaces["eth0"]), (1, [2000.0, 200.0]));
     }
 }

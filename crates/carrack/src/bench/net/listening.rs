@@ -2,7 +2,7 @@
 //! says is a result like any other.
 
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::path::display_bytes;
@@ -16,6 +16,8 @@ use super::row;
 use super::said::{self, SaidWay};
 use crate::bench::ladder::{TellRow, incomplete};
 
+/// Between two servers, so that one that cannot run does not keep a processor busy.
+const AGAIN: Duration = Duration::from_millis(200);
 /// A server for one test. It ends with its standard input, so that none is left if this process is killed.
 const SERVER: &str = "command -v iperf3 >/dev/null || { echo '{\"error\":\"it is not installed here\"}'; exit 127; }
 exec 3<&0
@@ -32,9 +34,19 @@ pub fn measure(port: u16, context: &Context, tell: &mut dyn TellRow) -> (Measure
     tell.note(&format!(
         "an iperf3 server waits for one test at port {port}; on the other host: iperf3 -c THIS_HOST -p {port}"
     ));
-    let mut command = Command::new("sh");
-    command.args(["-c", SERVER, "sh", &port.to_string()]).stdin(Stdio::piped());
-    let (rows, settings, client, failure) = match said::document_of(&mut command, None, context) {
+    let said = loop {
+        let mut command = Command::new("sh");
+        command.args(["-c", SERVER, "sh", &port.to_string()]).stdin(Stdio::piped());
+        match said::document_of(&mut command, None, context) {
+            // A scanner, or whoever else connects and leaves.
+            Err(why) if why.code == ErrorCode::ConnectionLost => {
+                tell.note("somebody connected and made no test: it waits again");
+                std::thread::sleep(AGAIN);
+            }
+            other => break other,
+        }
+    };
+    let (rows, settings, client, failure) = match said {
         Ok(said) => {
             facts.push(("iperf3".to_owned(), said::version(&said)));
             (rows(&said), settings(&said), client(&said), None)

@@ -1,6 +1,7 @@
 //! What an iperf3 says of a test, its client or its server, as rows.
 
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -20,6 +21,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Bytes of what it says: an hour with 128 streams has less.
 const SAID_BYTES: u64 = 256 << 20;
+
+/// Why there is no document where iperf3 has ended without a word.
+const NOTHING_SAID: &str = "iperf3 ended, and said nothing of a test";
 
 /// What a document has of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +54,9 @@ impl SaidWay {
 /// Why there is none: what iperf3 says, or that it could not be run, or is to stop.
 pub fn document_of(command: &mut Command, end: Option<Instant>, context: &Context) -> Result<Value, Failure> {
     let fault = |code, why: String| Failure::new(code, Side::Link, why);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(|error| {
+    // A group of its own: a key that interrupts goes to this program, which then ends the group.
+    command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| {
         let why = match error.kind() {
             std::io::ErrorKind::NotFound => "iperf3 is not installed here".to_owned(),
             _ => format!("iperf3 cannot be started: {error}"),
@@ -77,14 +83,25 @@ pub fn document_of(command: &mut Command, end: Option<Instant>, context: &Contex
         }
     });
     if ended.is_err() {
+        carrack_sys::host::end_group(child.id(), false);
         let _ = child.kill();
         let _ = child.wait();
     }
     ended?;
+    context.stop.check()?;
     let said = told.recv_timeout(PATIENCE).unwrap_or_default();
-    let document: Value = serde_json::from_slice(&said)
+    // A warning may stand before it.
+    let begin = said.iter().position(|byte| *byte == b'{').unwrap_or(said.len());
+    if begin == said.len() {
+        return Err(fault(ErrorCode::ConnectionLost, NOTHING_SAID.to_owned()));
+    }
+    let document: Value = serde_json::from_slice(&said[begin..])
         .map_err(|error| fault(ErrorCode::ConnectFailed, format!("what iperf3 says cannot be read: {error}")))?;
     match document.get("error").and_then(Value::as_str) {
+        // Whoever connected was no client of iperf3, or has gone.
+        Some(why) if why.contains("unable to receive") => {
+            Err(fault(ErrorCode::ConnectionLost, format!("iperf3: {}", display_bytes(why.as_bytes()))))
+        }
         Some(why) => Err(fault(ErrorCode::ConnectFailed, format!("iperf3: {}", display_bytes(why.as_bytes())))),
         None => Ok(document),
     }

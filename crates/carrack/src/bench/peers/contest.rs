@@ -12,7 +12,7 @@ use carrack_measure::result::{Row, value};
 use super::data::{self, Content, Data};
 use super::ends::{FarKind, PeerPlaces};
 use super::far::stopped;
-use super::over_time::{OverTime, WireCounters};
+use super::over_time::OverTime;
 use super::remote_iperf3::RemoteIperf3;
 use super::run::{arrived, run};
 use super::server::{GRIDFTP_HOST, NoServer, Server, Setup, secret};
@@ -195,7 +195,7 @@ impl<'a> Contest<'a> {
     fn lacks(&self, tool: Tool) -> Result<Option<String>, Failure> {
         let Some((words, why)) = tool.proof() else { return Ok(None) };
         let command = Command { words: words.iter().map(OsString::from).collect(), input: None };
-        let ended = run(&[command], &[], &self.ends.private, (ANSWERS, self.wire()), self.context)?;
+        let ended = run(&[command], &[], &self.ends.private, (ANSWERS, self.within_host()), self.context)?;
         Ok(ended.fault.map(|said| format!("{why} ({said})")))
     }
 
@@ -253,7 +253,7 @@ impl<'a> Contest<'a> {
         let asked = self.entrants.iter().filter_map(|entrant| Some((entrant.tool, entrant.tool.version_words()?)));
         let version = |(tool, words): (Tool, [&str; 2])| {
             let command = Command { words: words.map(OsString::from).into(), input: None };
-            let ended = run(&[command], &[], &self.ends.private, (ANSWERS, self.wire()), self.context).ok()?;
+            let ended = run(&[command], &[], &self.ends.private, (ANSWERS, self.within_host()), self.context).ok()?;
             let line = ended.said.lines().find(|line| !line.trim().is_empty())?.trim().to_owned();
             Some((format!("version.{}", tool.name()), line))
         };
@@ -319,7 +319,10 @@ impl<'a> Contest<'a> {
         // What the run before has left.
         self.ends.sync();
         if cache == SourceCache::Cold {
-            self.ends.drop_from_memory(data)?;
+            self.ends.drop_from_memory(data).map_err(|why| match why.code {
+                ErrorCode::Interrupted | ErrorCode::Terminated => Wrong::Stopped(why),
+                _ => Wrong::Fault(why.message()),
+            })?;
         }
         let entrant = &self.entrants[at];
         let commands = (0..sessions).map(|session| self.command(entrant, data, session));
@@ -336,10 +339,12 @@ impl<'a> Contest<'a> {
         };
         let before = self.cpu_there(clock);
         let mut ended =
-            run(&commands, &environment, &self.ends.private, (self.request.timeout, self.wire()), self.context)?;
+            run(&commands, &environment, &self.ends.private, (self.request.timeout, self.within_host()), self.context)?;
         if self.request.sync && ended.fault.is_none() {
             let began = Instant::now();
-            self.ends.sync();
+            if !self.ends.sync() {
+                return Err(Wrong::Fault("the destination's file system could not be synced in time".to_owned()));
+            }
             ended.seconds += began.elapsed().as_secs_f64();
         }
         let after = self.cpu_there_after(clock);
@@ -359,8 +364,9 @@ impl<'a> Contest<'a> {
         Ok(OneRun { bytes, seconds: ended.seconds, here: ended.cpu_seconds, there, over })
     }
 
-    fn wire(&self) -> WireCounters {
-        WireCounters { is_loopback: self.ends.is_here }
+    /// Whether the loopback may carry the data: a node's address may be one of this host, too.
+    fn within_host(&self) -> bool {
+        self.ends.is_here || matches!(self.ends.far, FarKind::Node)
     }
 
     fn command(&self, entrant: &Entrant, data: Data, session: usize) -> Result<Command, String> {

@@ -3,12 +3,14 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
 use carrack_engine::{Context, io_failure};
+use carrack_measure::residency;
 use carrack_sys::dir::Dir;
 
 use super::data::{self, Content, Data};
@@ -22,6 +24,10 @@ use crate::far_scratch::{FarScratch, LostHosts};
 /// Where the data lies below each hidden directory; beside it are keys and configuration.
 const DATA: &str = "data";
 const PRIVATE: &str = "private";
+/// What a host may take to write out all that it has in memory.
+const SYNCS: Duration = Duration::from_secs(1800);
+/// A file of which more than this share is still in memory was not dropped.
+const STAYS: f64 = 0.1;
 /// The numbers of the hidden directories of one process.
 const NUMBERS: [usize; 2] = [8, 9];
 
@@ -171,40 +177,51 @@ impl PeerPlaces {
         let name = data.name();
         if self.push || self.is_here {
             let source = if self.push { self.near_data.join(&name) } else { Path::new(&self.far_data).join(&name) };
+            let mut stays = 0.0_f64;
             let dropped = data::each_file(&source, &mut |file| {
                 let file = std::fs::File::open(file)?;
                 file.sync_data()?;
-                carrack_sys::file::drop_cache(&file, 0, file.metadata()?.len())
+                let len = file.metadata()?.len();
+                carrack_sys::file::drop_cache(&file, 0, len)?;
+                stays = stays.max(residency::cached_share(&file, len).unwrap_or(0.0));
+                Ok(())
             });
-            let failed = |error| io_failure(Side::Command, format!("drop {} from memory", source.display()), &error);
-            return dropped.map_err(failed);
+            dropped
+                .map_err(|error| io_failure(Side::Command, format!("drop {} from memory", source.display()), &error))?;
+            return if stays > STAYS {
+                Err(usage(format!("--cache=cold: {} stays in memory", source.display())))
+            } else {
+                Ok(())
+            };
         }
         let FarKind::Ssh(end, observer) = &mut self.far else {
             return Err(usage("--cache=cold: a node does not drop files from memory; name its host by ssh".to_owned()));
         };
-        // It prints a word for each file that it could not drop.
+        // A letter for each file, and how many were to be dropped.
         let path = format!("{}/{name}", self.far_data);
-        let drop = "dd if=\"$f\" of=/dev/null iflag=nocache count=0 2>/dev/null || echo no";
-        let script = format!("sync; find '{path}' -type f | while IFS= read -r f; do {drop}; done");
-        match observer.ask(&script)?.is_empty() {
-            true => Ok(()),
-            false => {
-                Err(usage(format!("--cache=cold: {} cannot drop files from memory (dd iflag=nocache)", end.login)))
-            }
+        let drop = "dd if=\"$f\" of=/dev/null iflag=nocache count=0 2>/dev/null && echo y";
+        let script = format!(
+            "sync; find '{path}' -type f | while IFS= read -r f; do {drop}; done | wc -l; find '{path}' -type f | wc -l"
+        );
+        let said = observer.ask_within(&script, SYNCS)?;
+        let number = |at: usize| said.get(at).and_then(|line| line.trim().parse::<u64>().ok());
+        match (number(0), number(1)) {
+            (Some(dropped), Some(all)) if dropped == all && all > 0 => Ok(()),
+            _ => Err(usage(format!("--cache=cold: {} cannot drop files from memory (dd iflag=nocache)", end.login))),
         }
     }
 
-    /// Has the file system that takes the copies write everything out; what cannot be asked is left.
-    pub fn sync(&mut self) {
+    /// Has the file system that takes the copies write everything out, and says whether it has; what cannot be asked is
+    /// left.
+    pub fn sync(&mut self) -> bool {
         let here = if self.push { PathBuf::from(&self.far_data) } else { self.near_data.clone() };
         match &mut self.far {
             FarKind::Ssh(_, observer) if self.push => {
-                let _ = observer.ask(&format!("sync -f '{}' 2>/dev/null || sync", self.far_data));
+                let script = format!("sync -f '{}' 2>/dev/null || sync", self.far_data);
+                observer.ask_within(&script, SYNCS).is_ok()
             }
-            FarKind::Node if self.push => {}
-            _ => {
-                let _ = Dir::open_ambient(&here).and_then(|open| open.sync_filesystem());
-            }
+            FarKind::Node if self.push => true,
+            _ => Dir::open_ambient(&here).and_then(|open| open.sync_filesystem()).is_ok(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! that ran in them, is in the listener's own entry of `/proc`. This shell's session has not ended, and does not count.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -51,7 +52,13 @@ impl Observer {
     /// That no shell answered, or that the command was stopped.
     pub fn open(wrapper: &Path, login: &str, timeout: Duration, context: &Context) -> Result<Self, Failure> {
         let mut command = Command::new(wrapper);
-        command.args([login, "exec sh"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        // What the ssh command starts ends with it.
+        command
+            .process_group(0)
+            .args([login, "exec sh"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
         let failed = |why: String| Failure::new(ErrorCode::ConnectFailed, Side::Command, format!("{login}: {why}"));
         let mut child = command.spawn().map_err(|error| failed(format!("cannot start ssh: {error}")))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
@@ -88,13 +95,21 @@ impl Observer {
     /// # Errors
     /// That the shell has gone or does not answer, or that the command was stopped.
     pub fn ask(&mut self, script: &str) -> Result<Vec<String>, Failure> {
+        self.ask_within(script, self.timeout)
+    }
+
+    /// The same of a line that may take so long.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn ask_within(&mut self, script: &str, patience: Duration) -> Result<Vec<String>, Failure> {
         let gone = |why: &str| Failure::new(ErrorCode::ConnectFailed, Side::Command, format!("ssh: {why}"));
         // A mark of its own for each question: the answer to one that took too long is not taken for that to the next.
         self.asked += 1;
         let mark = format!("{}-{}", self.mark, self.asked);
         let line = format!("{script}\necho\necho {mark}\n");
         self.input.write_all(line.as_bytes()).map_err(|_| gone("the shell has ended"))?;
-        let deadline = Instant::now() + self.timeout;
+        let deadline = Instant::now() + patience;
         let mut answer = Vec::new();
         loop {
             match self.lines.recv_timeout(LOOK) {
@@ -186,7 +201,7 @@ impl Observer {
     fn find_listener(&mut self) -> Option<u32> {
         let mut process: u32 = self.line("echo $PPID").ok()?.trim().parse().ok()?;
         for _ in 0..ANCESTORS_MOST {
-            let stat = ProcessStat::parse(&self.line(&format!("cat /proc/{process}/stat")).ok()?)?;
+            let stat = ProcessStat::parse(&self.line(&format!("cat /proc/{process}/stat 2>/dev/null")).ok()?)?;
             let title = self.line(&format!("tr '\\000' ' ' </proc/{process}/cmdline")).ok()?;
             if processor::is_listener(&stat.name, &title) {
                 return Some(process);
@@ -200,6 +215,7 @@ impl Observer {
 impl Drop for Observer {
     fn drop(&mut self) {
         // Its input ends with it, and so does the shell; ssh is not waited for longer than that takes.
+        host::end_group(self.child.id(), true);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -239,7 +239,7 @@ pub fn row(tool: Tool, does: [&str; 2], case: PeersCase, runs: &Runs) -> Row {
         if let Some(fall) = over.fall() {
             FELL.into_iter().zip([fall.at, fall.before, fall.after]).for_each(|(name, value)| row.put(name, value));
         }
-        row.series = Some(over.series.clone()).filter(|series| !series.amounts().is_empty());
+        row.series = over.series().cloned();
     }
     // Of a tree of the user's the bytes count: its files have any size.
     if matches!(data, Data::Tree { .. }) && data.files() > 1 {

@@ -15,7 +15,7 @@ use carrack_engine::{Context, io_failure, threads};
 use carrack_sys::host;
 
 use super::far::stopped;
-use super::over_time::{EVERY, OverTime, WireCounters};
+use super::over_time::{EVERY, OverTime, counters};
 use super::tool::Command;
 
 /// How often to look whether the command was stopped.
@@ -48,7 +48,7 @@ pub fn run(
     commands: &[Command],
     environment: &[(OsString, OsString)],
     private: &Path,
-    (timeout, wire): (Duration, WireCounters),
+    (timeout, within_host): (Duration, bool),
     context: &Context,
 ) -> Result<RunEnd, Failure> {
     let mut running = RunningTools::default();
@@ -64,7 +64,7 @@ pub fn run(
     let mut next = Duration::ZERO;
     let look = &mut || {
         if began.elapsed() >= next {
-            over.add(began.elapsed(), wire.bytes());
+            over.add(began.elapsed(), counters(), within_host);
             next = began.elapsed() + EVERY;
         }
     };
@@ -229,8 +229,7 @@ mod tests {
 
     fn run_here(commands: &[Command], timeout: Duration, context: &Context) -> Result<RunEnd, Failure> {
         let private = tempfile::tempdir().expect("a directory");
-        let wire = WireCounters { is_loopback: true };
-        run(commands, &[("WORD".into(), "said".into())], private.path(), (timeout, wire), context)
+        run(commands, &[("WORD".into(), "said".into())], private.path(), (timeout, true), context)
     }
 
     const LONG: Duration = Duration::from_secs(60);

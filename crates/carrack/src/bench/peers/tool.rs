@@ -399,7 +399,9 @@ impl ToolJob<'_> {
     /// A tree by the lists that a server makes of its directories, which are not kept.
     fn wget(&self, is_tree: bool) -> Command {
         let (from, to) = self.ends();
-        let mut words: Vec<OsString> = ["wget", "-q"].map(OsString::from).into();
+        // What this host's configuration says of proxies and robots is another matter.
+        let mut words: Vec<OsString> =
+            ["wget", "-q", "--no-config", "--no-proxy", "-e", "robots=off"].map(OsString::from).into();
         if is_tree {
             let address = from.to_string_lossy().into_owned();
             let path =
@@ -522,10 +524,14 @@ mod tests {
             "xrdcp -f -N -s -S 4 /near/data/file-5 root://h:3//far/data/to0/file-5"
         );
         let http = url("http://h:4/x/data", "");
-        assert_eq!(line(Tool::Wget, file, false, &http), "wget -q -O /near/data/to0/file-5 http://h:4/x/data/file-5");
+        assert_eq!(
+            line(Tool::Wget, file, false, &http),
+            "wget -q --no-config --no-proxy -e robots=off -O /near/data/to0/file-5 http://h:4/x/data/file-5"
+        );
         assert_eq!(
             line(Tool::Wget, tree, false, &http),
-            "wget -q -r -np -nH -R index.html* --cut-dirs=2 -P /near/data/to0 http://h:4/x/data/tree/"
+            "wget -q --no-config --no-proxy -e robots=off -r -np -nH -R index.html* --cut-dirs=2 -P /near/data/to0 \
+             http://h:4/x/data/tree/"
         );
         let here = Far::Here("/far/data".into());
         assert_eq!(line(Tool::Cp, tree, true, &here), "cp -a /near/data/tree /far/data/to0/");

@@ -103,10 +103,12 @@ pub fn command() -> Command {
             OMIT.arg(),
             DISCARD.arg(),
             NO_PATH.arg(),
-            ONLY_PATH.arg().conflicts_with_all([&chosen[..], &[NO_PATH.name, DISCARD.name, EACH_SECOND.name]].concat()),
+            ONLY_PATH.arg().conflicts_with_all(
+                [&chosen[..], &[NO_PATH.name, DISCARD.name, EACH_SECOND.name, IPERF3_LISTEN.name]].concat(),
+            ),
             CONGESTION.arg(),
             IPERF3.arg(),
-            IPERF3_LISTEN.arg().conflicts_with_all(chosen),
+            IPERF3_LISTEN.arg().conflicts_with_all([&chosen[..], &[NO_PATH.name, DISCARD.name, LINK.name]].concat()),
             EACH_SECOND.arg(),
         ])
         .args(reach::args())

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use carrack_core::failure::Side;
+use carrack_core::failure::{ErrorCode, Side};
 use carrack_core::location::Location;
 use carrack_core::request::{Encrypt, EndOptions, MainDigest};
 use carrack_engine::io_failure;
@@ -96,7 +96,8 @@ const HTTP: Value<String> =
 
 const NOTES: &str = "\
 A and B are directories: one of them here, and the other here, at an ssh host (host:dir) or on a node. Or A is at
-an ssh host and B anywhere else: then the programs are started at A, whose own ssh reaches B without a password.
+an ssh host that has Carrack, and B anywhere else: then the programs are started at A, whose own ssh reaches B
+without a password.
 Every program moves the same data from A to B, as a command of its own; they take turns, and the result of
 every run is compared. Rates count the whole command, its login too.
 
@@ -166,9 +167,16 @@ fn run_there(flags: &Flags, a: &Location, b: &Location) -> Result<u8, CommandErr
             )));
         }
     }
-    let words = [vec![directory_there(path), b.to_string().into()], words_there(flags)].concat();
+    let words = [vec![directory_there(path)], flags.words(&B).cloned().collect(), words_there(flags)].concat();
     let mut shown = BenchOutput::of_measuring(flags)?;
-    let (mut measured, failure) = far_peers::measure_at(host, &words, &reach(flags)?, &context(), &mut shown)?;
+    let measured = far_peers::measure_at(host, &words, &reach(flags)?, &context(), &mut shown);
+    let (mut measured, failure) = measured.map_err(|why| {
+        let hint =
+            format!("Carrack must be installed at {host}; name it by --remote-path if it is not on the PATH there");
+        let lacks = matches!(why.code, ErrorCode::AgentMissing | ErrorCode::AgentRefused);
+        let error = CommandError::from(why);
+        if lacks { error.hint(hint) } else { error }
+    })?;
     measured.target = format!("{a} {b}");
     shown.finish_with(&measured, failure)
 }
@@ -219,9 +227,16 @@ pub fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
     let reach = reach(flags)?;
     let own = std::env::current_exe();
     let own = own.map_err(|error| io_failure(Side::Command, "find this program".to_owned(), &error))?;
+    // One that was sent for this alone may have lost its name by now.
+    let own = if own.exists() { own } else { PathBuf::from(format!("/proc/{}/exe", std::process::id())) };
     let (carrack_words, carrack_does) = carrack(flags)?;
     let tree = flags.get(&TREE)?.map(|path| PathBuf::from(OsStr::from_bytes(&path)));
     let data = data(flags, tree.as_deref())?;
+    let caches = or_default(flags.all(&CACHES)?, &[SourceCache::Warm]);
+    if caches.contains(&SourceCache::Cold) && a.node().is_some() {
+        let hint = "name its host by ssh: HOST:DIR";
+        return Err(CommandError::usage("--cache=cold: a node does not drop files from memory").hint(hint));
+    }
     if data.is_empty() {
         return Err(CommandError::usage("--size 0 and --files 0 leave nothing to copy"));
     }
@@ -232,7 +247,7 @@ pub fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
         data,
         tree,
         sessions: or_default(flags.all(&SESSIONS)?, &SESSIONS_DEFAULT),
-        caches: or_default(flags.all(&CACHES)?, &[SourceCache::Warm]),
+        caches,
         runs: flags.get(&RUNS)?.unwrap_or(RUNS_DEFAULT),
         streams: flags.get(&STREAMS)?.unwrap_or(STREAMS_DEFAULT),
         timeout: flags.get(&TIMEOUT)?.unwrap_or(TIMEOUT_DEFAULT),

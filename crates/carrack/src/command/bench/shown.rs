@@ -12,7 +12,7 @@ use clap::Command;
 use serde_json::json;
 
 use crate::bench::table::Table;
-use crate::bench::{bonnie, csv, document, each_second, fio, html, iperf3, kept, ladder, net, table};
+use crate::bench::{bonnie, csv, document, each_second, fio, html, iperf3, kept, ladder, load, net, table};
 use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
 use crate::command::reach::{JSON, QUIET};
@@ -226,7 +226,9 @@ impl BenchOutput {
             }
             Format::Csv => {
                 self.out.line(csv::heading().as_bytes());
-                measured.rows.iter().for_each(|row| self.out.line(csv::row(row).as_bytes()));
+                // Of hosts and of the crowd as a whole a line of numbers says nothing: the page and --json have them.
+                let rows = measured.rows.iter().filter(|row| !load::rows::is_of_crowd(row));
+                rows.for_each(|row| self.out.line(csv::row(row).as_bytes()));
             }
             Format::Bonnie | Format::Fio if measured.kind != "disk" => {
                 return Err(self.unfit(measured));

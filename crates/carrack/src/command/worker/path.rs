@@ -40,6 +40,7 @@ pub fn carry_out(order: &PathOrder, reach: &Reach, context: &Context) -> PathTol
             warm_up: WARM_UP,
             discard: false,
             path: true,
+            only_path: false,
         };
         let mut notes = Notes(Vec::new());
         let (measured, failure) = measure(&request, context, &mut notes);
