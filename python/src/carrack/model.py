@@ -1734,6 +1734,14 @@ class TaskFailure:
 
 
 @dataclass(frozen=True)
+class TaskInFlight:
+    """The files in flight of a task."""
+
+    files: list[InFlight]
+    """The files: eight at most. An older program at the source tells of none."""
+
+
+@dataclass(frozen=True)
 class TaskItem:
     """What became of one item of a task."""
 

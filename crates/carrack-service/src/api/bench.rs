@@ -14,7 +14,7 @@ use super::endpoints::{changeable, event, visible};
 use super::extract::PathOf;
 use super::problem::{ApiError, Done};
 use crate::bench::Refused;
-use crate::identity::{Object, ScopePath};
+use crate::identity::{Caller, Object, ScopePath};
 use crate::model::{BenchStatus, Problem, Verb};
 use carrack_core::location::decode_path;
 
@@ -64,7 +64,7 @@ pub(super) async fn start(State(api): State<Arc<Api>>, known: Known, PathOf(name
             return Err(ApiError::conflict(detail).hint(hint));
         };
         let root = decode_path(root.as_bytes()).map_err(ApiError::malformed)?;
-        api.benches.start(&name, root).map_err(not_begun)?;
+        api.benches.start(&name, root).map_err(|why| not_begun(api, caller, why))?;
         // Pages that show the endpoint look again.
         if let Err(error) = api.ledger.record(&[event(caller, &endpoint, "measuring began")], api.now()) {
             tracing::warn!(endpoint = %name, "the event of a measurement is not kept: {error}");
@@ -76,10 +76,15 @@ pub(super) async fn start(State(api): State<Arc<Api>>, known: Known, PathOf(name
 }
 
 /// Why nothing is measured, to whoever has asked for it.
-pub(super) fn not_begun(refused: Refused) -> ApiError {
+pub(super) fn not_begun(api: &Api, caller: &Caller, refused: Refused) -> ApiError {
     match refused {
-        Refused::Busy(other) => ApiError::conflict(format!("{other} is measured at present, one at a time"))
-            .hint("begin when it has ended: two at once would measure each other"),
+        // Of an endpoint that the caller may not see nothing is told.
+        Refused::Busy { of, endpoints } => {
+            let hears = endpoints.iter().all(|name| visible(api, caller, name).is_ok());
+            let what = if hears { of } else { "something else".to_owned() };
+            ApiError::conflict(format!("{what} is measured at present, one at a time"))
+                .hint("begin when it has ended: two at once would measure each other")
+        }
         Refused::Stopping => ApiError::stopping(),
         Refused::System(error) => ApiError::internal(format!("bench: {error}")),
     }

@@ -75,10 +75,13 @@ pub(super) async fn start(
             let detail = format!("@{name} and @{other} are at the same host: there is no path between them");
             return Err(ApiError::conflict(detail).hint("choose an endpoint at another host"));
         }
-        api.benches.start_path(&name, &other, order(api, &from, &to)?).map_err(not_begun)?;
-        // Pages that show one of them look again.
-        let began = [(&from, &other), (&to, &name)]
-            .map(|(row, end)| event(caller, &row.endpoint, &format!("measuring the path to @{end} began")));
+        api.benches.start_path(&name, &other, order(api, &from, &to)?).map_err(|why| not_begun(api, caller, why))?;
+        // Pages that show one of them look again. Who owns one may not be told of the other.
+        let is_one_owners = from.endpoint.owner == to.endpoint.owner;
+        let began = [(&from, &other), (&to, &name)].map(|(row, end)| {
+            let to = if is_one_owners { format!("@{end}") } else { "another endpoint".to_owned() };
+            event(caller, &row.endpoint, &format!("measuring the path to {to} began"))
+        });
         if let Err(error) = api.ledger.record(&began, api.now()) {
             tracing::warn!(endpoint = %name, "the event of a measurement is not kept: {error}");
         }

@@ -31,6 +31,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(tasks::cancel_all))
         .routes(routes!(acts::acts))
         .routes(routes!(tasks::show, tasks::update))
+        .routes(routes!(tasks::in_flight))
         .routes(routes!(tasks::pause))
         .routes(routes!(tasks::resume))
         .routes(routes!(tasks::retry))

@@ -19,8 +19,8 @@ use crate::clock::Moment;
 use crate::identity::{Caller, Object, places};
 use crate::ledger::{LedgerError, NewEvent, Page, TaskChange, TaskFilter, TaskGuard, TaskWindow};
 use crate::model::{
-    DryRun, EventKind, Listed, NewTask, Problem, Progress, Task, TaskClone, TaskCount, TaskRetry, TaskSort, TaskState,
-    TaskUpdate, Verb, Windowed,
+    DryRun, EventKind, Listed, NewTask, Problem, Progress, Task, TaskClone, TaskCount, TaskInFlight, TaskRetry,
+    TaskSort, TaskState, TaskUpdate, Verb, Windowed,
 };
 
 /// How a task is submitted.
@@ -277,6 +277,27 @@ impl Api {
 )]
 pub(super) async fn show(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<Response> {
     api.run(move |api| api.task_of(&known.caller, &id, Verb::View).map(|task| api.answer(task))).await
+}
+
+/// Shows the files in flight of a task: large ones that arrive now. Asked every other second, it costs less than the
+/// whole task.
+#[utoipa::path(
+    get, path = "/tasks/{id}/in-flight", tag = "tasks", params(("id" = String, Path, description = "The task.")),
+    responses(
+        (status = 200, description = "The files; none where the task does not run.", body = TaskInFlight),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn in_flight(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(id): PathOf<String>,
+) -> Done<Json<TaskInFlight>> {
+    let files = api.run(move |api| {
+        let task = api.task_of(&known.caller, &id, Verb::View)?;
+        Ok(TaskInFlight { files: api.backend.in_flight(&task) })
+    });
+    Ok(Json(files.await?))
 }
 
 /// Changes label, deadline or priority of a task that has not ended.

@@ -1,5 +1,5 @@
 //! What a host can do, measured for an endpoint that is a directory of the service's host, and what the path between
-//! two endpoints carries ([`paths`]): by processes of their own (`worker/bench`, `worker/paths`), one at a time,
+//! two endpoints carries (`paths`): by processes of their own (`worker/bench`, `worker/paths`), one at a time,
 //! bounded in time and in what they print. The last result of each kind and of each path is kept in a file, so that it
 //! outlasts the service; how far a run is, and why it failed, is kept in memory.
 
@@ -53,8 +53,13 @@ impl Programs {
 /// Why nothing is measured.
 #[derive(Debug)]
 pub enum Refused {
-    /// This is measured at present: an endpoint, or a path.
-    Busy(String),
+    /// Something is measured at present.
+    Busy {
+        /// An endpoint, or a path, in words.
+        of: String,
+        /// The endpoints that these words name: not everybody may hear of them.
+        endpoints: Vec<String>,
+    },
     /// The service ends.
     Stopping,
     /// The system.
@@ -93,6 +98,13 @@ impl Subject {
         match self {
             Self::Host(name) => name == endpoint,
             Self::Path(names) => names.has(endpoint),
+        }
+    }
+
+    fn endpoints(&self) -> Vec<String> {
+        match self {
+            Self::Host(name) => vec![name.clone()],
+            Self::Path(names) => names.in_order().map(str::to_owned).to_vec(),
         }
     }
 }
@@ -149,7 +161,8 @@ impl Benches {
             return Err(Refused::Stopping);
         }
         if let Some(running) = &state.running {
-            return Err(Refused::Busy(running.of.to_string()));
+            let (of, endpoints) = (running.of.to_string(), running.of.endpoints());
+            return Err(Refused::Busy { of, endpoints });
         }
         threads::start_named("bench", work).map_err(Refused::System)?;
         // The thread waits for the lock.

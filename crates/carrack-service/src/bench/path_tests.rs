@@ -111,8 +111,8 @@ fn path_is_measured_while_nothing_else_is_and_ends_with_either_endpoint_and_with
     rig.benches.start_path("lab", "archive", order()).unwrap();
     rig.path_until("it runs", |status| status.state == BenchState::Running && rig.begun() == "path\n");
     let busy = "the path between @archive and @lab";
-    assert!(matches!(rig.benches.start("lab", Vec::new()), Err(Refused::Busy(of)) if of == busy));
-    assert!(matches!(rig.benches.start_path("a", "b", order()), Err(Refused::Busy(of)) if of == busy));
+    assert!(matches!(rig.benches.start("lab", Vec::new()), Err(Refused::Busy { of, .. }) if of == busy));
+    assert!(matches!(rig.benches.start_path("a", "b", order()), Err(Refused::Busy { of, .. }) if of == busy));
     assert_eq!(rig.benches.status("lab").unwrap().state, BenchState::Idle);
     rig.benches.forget("archive");
     rig.path_until("its process has ended", |status| {

@@ -151,7 +151,7 @@ fn bench_runs_once_at_a_time_and_ends_with_its_endpoint_and_with_the_service() {
     let running = rig.until("it runs", |_| rig.begun() == "disk\n");
     assert_eq!((running.state, running.measuring), (BenchState::Running, Some(BenchKind::Disk)));
     for name in ["lab", "other"] {
-        assert!(matches!(rig.benches.start(name, Vec::new()), Err(Refused::Busy(of)) if of == "@lab"));
+        assert!(matches!(rig.benches.start(name, Vec::new()), Err(Refused::Busy { of, .. }) if of == "@lab"));
     }
     assert_eq!(rig.benches.status("other").unwrap().state, BenchState::Idle);
     rig.benches.forget("lab");

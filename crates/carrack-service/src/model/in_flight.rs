@@ -3,6 +3,13 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// The files in flight of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskInFlight {
+    /// The files: eight at most. An older program at the source tells of none.
+    pub files: Vec<InFlight>,
+}
+
 /// A file that has begun to arrive and has no name yet. Small files, which travel many at once, are never shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct InFlight {

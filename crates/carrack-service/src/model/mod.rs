@@ -49,7 +49,7 @@ pub use files::{
     ListingState, ListingStatus, NewDirectory, NewListing, PathFailure, SortField, SumRequest, UsageRequest, text_of,
 };
 pub use identity::{Ceilings, Role, Scope, TokenRow, TokenUse, User, Verb};
-pub use in_flight::InFlight;
+pub use in_flight::{InFlight, TaskInFlight};
 pub use item_csv::{ITEM_CSV_HEADINGS, csv_field};
 pub use leftovers::{TaskLeftover, TaskLeftovers, UnknownLeftovers};
 pub use node::{KeptTest, NodeStatus, StorageStatus};

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::report::ItemInFlight;
@@ -17,6 +18,8 @@ use crate::model::Fence;
 const IN_FLIGHT: &str = "in-flight";
 /// The file while it is written.
 const IN_FLIGHT_NEXT: &str = "in-flight.next";
+/// It is written no more often than this.
+const EVERY: Duration = Duration::from_millis(500);
 /// No worker writes a longer one.
 const BYTES_MAX: u64 = (limits::IN_FLIGHT_PATHS_BYTES + limits::IN_FLIGHT * 64) as u64;
 
@@ -49,12 +52,15 @@ pub struct InFlightFile {
     directory: PathBuf,
     fence: Fence,
     is_told: bool,
+    /// When it was written last, and how long after that it is again.
+    written: Option<Instant>,
+    every: Duration,
 }
 
 impl InFlightFile {
     /// Nothing is in flight yet. What an earlier attempt has left goes.
     pub fn begin(directory: &Path, fence: Fence) -> Self {
-        let mut told = Self { directory: directory.to_owned(), fence, is_told: true };
+        let mut told = Self { directory: directory.to_owned(), fence, is_told: true, written: None, every: EVERY };
         told.end();
         told
     }
@@ -64,6 +70,11 @@ impl InFlightFile {
         if files.is_empty() {
             return self.end();
         }
+        // The other host says when it tells: more often than this nobody looks.
+        if self.written.is_some_and(|at| at.elapsed() < self.every) {
+            return;
+        }
+        self.written = Some(Instant::now());
         let of = |ItemInFlight { path, size, bytes }| ToldFile { path, size, bytes };
         let told = Told { fence: self.fence, pair, files: files.into_iter().map(of).collect() };
         if self.write(&told.encode_to_vec()).is_err() {
@@ -86,7 +97,9 @@ impl InFlightFile {
     pub fn end(&mut self) {
         if std::mem::take(&mut self.is_told) {
             // Where it stays, whoever reads it knows by its fence that the attempt is over.
-            let _ = fs::remove_file(self.directory.join(IN_FLIGHT));
+            for name in [IN_FLIGHT, IN_FLIGHT_NEXT] {
+                let _ = fs::remove_file(self.directory.join(name));
+            }
         }
     }
 }
@@ -120,6 +133,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut told = InFlightFile::begin(home.path(), 3);
         assert_eq!(of(home.path(), 3), None);
+        // Another host may tell as often as it likes.
+        told.tell(1, vec![file(b"first", 0)]);
+        told.tell(1, vec![file(b"too soon", 0)]);
+        assert_eq!(of(home.path(), 3), Some((1, vec![file(b"first", 0)])));
+        told.every = Duration::ZERO;
         let all = vec![file(b"a/\xff\n", 1), ItemInFlight { size: None, ..file(b"b", 2) }];
         told.tell(7, vec![file(b"a", 0)]);
         told.tell(7, all.clone());

@@ -46,7 +46,7 @@ impl Pump<Sender> for SendPump<'_> {
 
     fn look(&mut self, machine: &Sender, actions: &[SenderAction]) {
         (self.progress, self.totals) = (machine.progress(), machine.totals());
-        self.news = self.in_flight.look(Instant::now(), machine).or(self.news.take());
+        self.news = self.in_flight.look(Instant::now(), machine);
         // Where reports have been taken, the scan may go on.
         if actions.iter().any(|action| matches!(action, SenderAction::Report(_))) {
             self.run.driver.wake();
@@ -63,15 +63,15 @@ impl Pump<Sender> for SendPump<'_> {
     }
 
     fn end_round(&mut self, last: bool) {
+        // In the round in which it was looked at: what is told of as ended is so before, or comes behind it.
+        if let Some(list) = self.news.take() {
+            (self.run.driver.voice.command)(Tell::InFlight(list));
+        }
         let due = self.told.elapsed() >= self.run.driver.tuning.progress_interval;
         // The last reports go before the end is told: after it the command reads no more.
         if due || self.items.len() >= ITEMS_PER_MESSAGE || last {
             self.told = Instant::now();
             self.run.tell_command(Tell::Progress(self.progress), &mut self.items);
-        }
-        // Behind the items that have ended, which are not among them any more.
-        if let Some(list) = self.news.take_if(|_| self.items.is_empty()) {
-            (self.run.driver.voice.command)(Tell::InFlight(list));
         }
         self.ended = last;
     }

@@ -1,5 +1,8 @@
 // The files in flight of a task that runs: which arrive now, and how far each is.
 import { html, useMemo, useRef } from "../ui.js";
+import { call } from "../api.js";
+import { isHeard } from "../live.js";
+import { useEvery, useLive } from "../store.js";
 import { Progress } from "../parts.js";
 import { halves, keyOf, placed } from "../places.js";
 import { bytes, percent, shown } from "../format.js";
@@ -19,11 +22,19 @@ function File({ file }) {
   return html`<li><${Middle} name=${name} /><${Progress} share=${file.size == null ? null : percent(file.bytes, file.size)} label=${`Progress of ${name}`} /><span class="num small quiet">${text}</span></li>`;
 }
 
+/** How often the files are asked for while the task runs, in milliseconds: the service has news once a second. */
+const EVERY = 2000;
+/** @type {InFlight[]} */
+const NO_FILES = [];
+
 /**
  * Nothing before the first file; from then on as many lines as there have been at once.
- * @param {{files: InFlight[]}} props
+ * @param {{id: string}} props
  */
-export function InFlight({ files }) {
+export function InFlight({ id }) {
+  const read = useLive((signal) => /** @type {Promise<{files: InFlight[]}>} */ (call("GET", `/tasks/${id}/in-flight`, { signal })), [id], () => false);
+  useEvery(EVERY, () => { if (isHeard()) read.again(); });
+  const files = read.value?.files ?? NO_FILES;
   const places = useRef(/** @type {(InFlight|null)[]} */ ([]));
   const now = useMemo(() => { places.current = placed(places.current, files); return places.current; }, [files]);
   if (now.length === 0) return null;

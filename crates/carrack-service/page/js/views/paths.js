@@ -1,5 +1,5 @@
 // What the path from an endpoint to another one carries, as the service measures it.
-import { html, useEffect, useRef } from "../ui.js";
+import { html, useEffect, useRef, useState } from "../ui.js";
 import { call } from "../api.js";
 import { useLive } from "../store.js";
 import { Progress, Time, Trouble, useAction } from "../parts.js";
@@ -22,6 +22,8 @@ export function Paths({ endpoint, others, to, known, go }) {
   const path = other ? `/endpoints/${encodeURIComponent(name)}/paths/${encodeURIComponent(other.name)}` : "";
   const read = useLive((signal) => /** @type {Promise<Status|null>} */ (path ? call("GET", path, { signal }) : Promise.resolve(null)), [path], (event) => event.kind === "endpoint-changed" && (event.subject === name || event.subject === to));
   const begin = useAction((/** @type {string} */ at) => call("POST", at), read.put);
+  // Why one path was not measured says nothing of another one.
+  const [asked, setAsked] = useState("");
   const now = path ? read.value : null, runs = now?.state === "running";
   useEffect(() => {
     if (!runs) return undefined;
@@ -36,11 +38,11 @@ export function Paths({ endpoint, others, to, known, go }) {
   return html`<section class="sheet card" aria-label=${`Paths of ${name}`}><div class="card-head"><h2>Path to another endpoint</h2></div>
     <div class="filters"><label class="field"><span>From @${name} to</span><select ref=${box} value=${other?.name ?? ""} onChange=${(/** @type {Event} */ event) => go(`/node/${encodeURIComponent(name)}?to=${encodeURIComponent(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}`)}>
         <option value="">choose an endpoint</option>${others.map((one) => html`<option key=${one.name} value=${one.name}>@${one.name}</option>`)}</select></label>
-      ${other && isMine(endpoint) && isMine(other) && html`<button disabled=${begin.busy || runs} onClick=${() => begin.go(path)}>${runs ? "Measuring…" : "Measure the path"}</button>`}</div>
+      ${other && isMine(endpoint) && isMine(other) && html`<button disabled=${begin.busy || runs} onClick=${() => { setAsked(path); begin.go(path); }}>${runs ? "Measuring…" : "Measure the path"}</button>`}</div>
     ${to && !other && html`<p class="notice warn">No endpoint is called @${to}. It may have been removed.</p>`}
-    ${other && html`<${Trouble} problem=${begin.problem} /><${Trouble} problem=${read.problem} again=${read.again} />
+    ${other && html`<${Trouble} problem=${asked === path ? begin.problem : null} /><${Trouble} problem=${read.problem} again=${read.again} />
       ${read.loading && html`<p class="small quiet">Loading…</p>`}`}
-    ${now && html`<div role="status">${runs && html`<div class="stack"><p class="small">Measuring the path between ${between}: some seconds each way.</p><${Progress} share=${null} label=${`Measuring the path between ${between}`} /></div>`}</div>
+    ${now && html`<div role="status">${runs && html`<div class="stack"><p class="small">Measuring the path between ${between}: some seconds each way.</p><${Progress} share=${null} label=${`Measuring the path between ${between}`} /></div>`}${!runs && now.result && html`<span class="hidden-text">${pathText(now.result)}</span>`}</div>
       ${now.failure && html`<${Trouble} problem=${{ message: `Not measured: ${now.failure.why}`, hints: now.failure.hints }} />`}
       ${!now.result && !runs && !now.failure && html`<p class="small quiet">The path between ${between} was not measured so far.${isMine(endpoint) && isMine(other) ? "" : " Whoever owns both endpoints may measure it."}</p>`}
       ${now.result && html`<${Result} status=${now} result=${now.result} />`}`}</section>`;

@@ -1,8 +1,8 @@
 // One task: where it stands, its time line, what happened, its items, and what can be done with it.
 import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
 import { all, call } from "../api.js";
-import { changesOf, useEvery, useLive } from "../store.js";
-import { isHeard, onGap } from "../live.js";
+import { changesOf, useLive } from "../store.js";
+import { onGap } from "../live.js";
 import { NOTHING, added, newest } from "../history.js";
 import { Command, Confirm, Copy, Dialog, Empty, Name, Progress, Segments, State, Time, Trouble, useAction } from "../parts.js";
 import { verdict } from "../verdict.js";
@@ -21,8 +21,6 @@ import { Receipts } from "./receipts.js";
 /** @typedef {import("../types.js").Task} Task */
 /** @typedef {import("../types.js").CarrackEvent} CarrackEvent */
 
-/** How often the files in flight are read anew, in milliseconds: no event tells of them. */
-const IN_FLIGHT_EVERY = 2000;
 /** States in which a worker may be copying. */
 const RUNNING = ["ACTIVE", "CANCELLING"];
 
@@ -57,7 +55,6 @@ export function TaskView({ id, known, go }) {
     return event.kind === "progress" && event.detail.progress && now ? { ...now, progress: event.detail.progress } : true;
   });
   const events = useEvents(id);
-  useEvery(task.value && RUNNING.includes(task.value.state) ? IN_FLIGHT_EVERY : 0, () => { if (isHeard()) task.again(); });
   if (!task.value && /** @type {any} */ (task.problem)?.status === 404) {
     return html`<div class="view-head"><h1>No such task</h1></div><div class="sheet"><${Empty} title="This service has no such task"><p>It may be another user's, or the address may be cut. Tasks that ended long ago are forgotten, with their items.</p>
       <p class="mono">${shown(id)}</p><p class="bar-of-buttons centred"><a class="button main" href="#/tasks">All tasks</a><a class="button" href=${`#/tasks?q=${encodeURIComponent(id.slice(0, 64))}`}>Find it by its identifier</a></p><//></div>`;
@@ -102,7 +99,7 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
         <div><dt>${ended ? "Mean rate" : "Rate"}</dt><dd>${ended ? (progress.rates?.all ? rate(progress.rates.all) : "–") : task.state === "ACTIVE" ? rate(progress.rates?.now) : "–"}<small>${task.state === "ACTIVE" ? `${rate(progress.rates?.five_minutes)} in 5 min` : ""}</small></dd></div>
         <div><dt>${ended ? "Took" : "Left"}</dt><dd>${ended ? between(task.started ?? task.submitted, task.ended ?? "") : task.state === "ACTIVE" && progress.eta_seconds != null ? duration(progress.eta_seconds) : "–"}<small>${plural(task.fence, "attempt")}, ${plural(progress.faults ?? 0, "fault")}</small></dd></div>
       </dl><${Estimated} task=${task} /></section>`}
-    ${RUNNING.includes(task.state) && html`<${InFlight} key=${task.id} files=${task.in_flight ?? NO_FILES} />`}
+    ${RUNNING.includes(task.state) && html`<${InFlight} key=${task.id} id=${task.id} />`}
     ${progress.plan && html`<${Plan} plan=${progress.plan} preview=${Boolean(request.preview)} />`}
     ${line.times.length > 1 && html`<${Plot} label="Over time" ...${line} />`}
     <div class="columns"><${Events} events=${events} complete=${eventsComplete} /><${Facts} task=${task} /></div>
@@ -112,8 +109,6 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
       ${options && html`<${Command} line=${submitLine(options, request)} />`}<${Command} line=${`carrack task watch ${task.id}`} /></div></section>`;
 }
 
-/** The same list each time: nothing is drawn anew for it. @type {import("../types.js").InFlight[]} */
-const NO_FILES = [];
 
 /** @type {Record<string, string>} */
 const VERDICT_TONES = { SUCCEEDED: "good", PARTIAL: "warn", FAILED: "bad", PAUSED: "warn" };
