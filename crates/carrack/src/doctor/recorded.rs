@@ -32,7 +32,7 @@ pub fn write(situation: &Situation, directory: &FilePath) -> io::Result<()> {
     std::fs::write(directory.join(PATH), format!("{:#}\n", of(situation)))
 }
 
-/// Reads what [`write`] has written. A directory that somebody has put together needs no more than the texts of one
+/// Reads what [`write()`] has written. A directory that somebody has put together needs no more than the texts of one
 /// host, in `near`.
 ///
 /// # Errors

@@ -76,10 +76,8 @@ fn need(method: &str, path: &str) -> Option<Need> {
         ("post", "/tasks/acts" | "/tasks/cancel") => Any(Verb::Tasks),
         ("post", "/tasks" | "/timers") => Copy,
         ("post", "/tasks/{id}/clone" | "/tasks/{id}/retry" | "/timers/{id}/run") => Again,
-        ("get", "/tasks/{id}" | "/tasks/{id}/events" | "/tasks/{id}/in-flight" | "/tasks/{id}/items") => {
-            Row(Verb::View)
-        }
-        ("get", "/tasks/{id}/leftovers" | "/tasks/{id}/receipt" | "/timers/{id}") => Row(Verb::View),
+        ("get", "/tasks/{id}" | "/tasks/{id}/events" | "/tasks/{id}/items" | "/timers/{id}") => Row(Verb::View),
+        ("get", "/tasks/{id}/in-flight" | "/tasks/{id}/leftovers" | "/tasks/{id}/receipt") => Row(Verb::View),
         ("patch", "/tasks/{id}" | "/timers/{id}") | ("post", "/timers/{id}/resume") => Row(Verb::Tasks),
         ("post", "/tasks/{id}/cancel" | "/tasks/{id}/pause" | "/tasks/{id}/resume") => Row(Verb::Tasks),
         ("delete", "/tasks/{id}/leftovers" | "/timers/{id}") | ("post", "/timers/{id}/pause") => Row(Verb::Tasks),
