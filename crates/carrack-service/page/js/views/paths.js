@@ -42,7 +42,7 @@ export function Paths({ endpoint, others, to, known, go }) {
     ${to && !other && html`<p class="notice warn">No endpoint is called @${to}. It may have been removed.</p>`}
     ${other && html`<${Trouble} problem=${asked === path ? begin.problem : null} /><${Trouble} problem=${read.problem} again=${read.again} />
       ${read.loading && html`<p class="small quiet">Loading…</p>`}`}
-    ${now && html`<div role="status">${runs && html`<div class="stack"><p class="small">Measuring the path between ${between}: some seconds each way.</p><${Progress} share=${null} label=${`Measuring the path between ${between}`} /></div>`}${!runs && now.result && html`<span class="hidden-text">${pathText(now.result)}</span>`}</div>
+    ${now && html`<div role="status">${runs && html`<div class="stack"><p class="small">Measuring the path between ${between}: some seconds each way.</p><${Progress} share=${null} label=${`Measuring the path between ${between}`} /></div>`}${!runs && now.result && html`<span class="hidden-text">The path between ${between} is measured.</span>`}</div>
       ${now.failure && html`<${Trouble} problem=${{ message: `Not measured: ${now.failure.why}`, hints: now.failure.hints }} />`}
       ${!now.result && !runs && !now.failure && html`<p class="small quiet">The path between ${between} was not measured so far.${isMine(endpoint) && isMine(other) ? "" : " Whoever owns both endpoints may measure it."}</p>`}
       ${now.result && html`<${Result} status=${now} result=${now.result} />`}`}</section>`;
