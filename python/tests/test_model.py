@@ -29,7 +29,7 @@ LEFT_OUT = {
     "POST /endpoints/{}/paths/{}", "GET /endpoints/{}/files/archive",
     "POST /endpoints/{}/grants", "GET /listings/{}/names", "POST /login", "POST /logout", "GET /nodes", "GET /overview",
     "POST /password", "POST /tasks/acts", "POST /tasks/cancel", "GET /tasks/{}/events", "GET /tokens", "POST /tokens",
-    "DELETE /tokens/{}", "GET /users", "POST /users", "GET /users/{}", "PATCH /users/{}",
+    "GET /tasks/{}/in-flight", "DELETE /tokens/{}", "GET /users", "POST /users", "GET /users/{}", "PATCH /users/{}",
     "POST /users/{}/links", "DELETE /users/{}/sessions",
 }  # fmt: skip
 
