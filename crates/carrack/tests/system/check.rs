@@ -354,9 +354,12 @@ fn check_goes_on_where_a_lost_connection_stood() {
     let node = Node::start(&sandbox, "root", &[]);
     let proxy = Proxy::start(node.address.parse().unwrap());
     let there = node.at("two").replace(&node.address, &proxy.address().to_string());
+    find_planted(&sandbox, 1, &["one", &there, &node.token()]);
+    let without_loss = proxy.connections().len();
     proxy.reset_after(Some(60_000));
     find_planted(&sandbox, 1, &["one", &there, &node.token()]);
-    assert!(proxy.connections().len() > 4, "nothing was lost");
+    // How much passes before a connection is cut depends on how busy this host is; one is, in any case.
+    assert!(proxy.connections().len() > 2 * without_loss, "nothing was lost");
 
     // Without another attempt it says how far it came.
     let ran = sandbox.run(["check", "-p", "--exclude=/skip", "--retries=0", "one", &there, &node.token()]);
