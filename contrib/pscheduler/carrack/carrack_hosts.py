@@ -29,6 +29,14 @@ def host(spec, name):
     return text
 
 
+def needed(spec, name):
+    """The same of a host that a specification must have; ValueError if it has none."""
+    found = host(spec, name)
+    if found is None:
+        raise ValueError(f"Missing {name}")
+    return found
+
+
 def version(spec):
     """The version of IP that a specification asks for; None if either will do."""
     asked = spec.get("ip-version")

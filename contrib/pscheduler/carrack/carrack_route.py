@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 
-from carrack_hosts import NAME, bind, host, place, version
+from carrack_hosts import NAME, bind, host, needed, place, version
 from carrack_tool import OVERHEAD_SECONDS, RSH, SAID_MOST, carrack, duration, sleep_until, why_failed
 
 # The highest version of the test's specification, and the one of its result.
@@ -51,9 +51,7 @@ def wanted_of(spec):
     reasons = refused(spec)
     if reasons:
         raise ValueError(*reasons)
-    far = host(spec, "dest")
-    if far is None:
-        raise ValueError("Missing dest")
+    far = needed(spec, "dest")
     hops = spec.get("hops")
     if hops is not None and (not isinstance(hops, int) or hops < 1):
         raise ValueError(f"hops {hops!r} is no number of routers")

@@ -2,7 +2,7 @@
 import itertools
 import json
 
-from carrack_hosts import bind, host, place, version
+from carrack_hosts import bind, host, needed, place, version
 from carrack_tool import OVERHEAD_SECONDS, RSH, SAID_MOST, carrack, seconds, sleep_until, why_failed
 
 # The highest version of the test's specification, and the one of its result.
@@ -63,9 +63,7 @@ def wanted_of(spec):
     reasons = refused(spec)
     if reasons:
         raise ValueError(*reasons)
-    far = host(spec, "dest")
-    if far is None:
-        raise ValueError("Missing dest")
+    far = needed(spec, "dest")
     streams = spec.get("parallel", 1)
     if not isinstance(streams, int) or not 1 <= streams <= STREAMS_MOST:
         raise ValueError(f"parallel {streams!r}: carrack takes from 1 to {STREAMS_MOST} streams")

@@ -62,12 +62,16 @@ impl Series {
         &self.amounts[..self.index(end).min(self.amounts.len())]
     }
 
+    /// Whole stretches of about a second each that lie before `end`: how many seconds, and the amount.
+    pub fn by_second(&self, end: Duration) -> Vec<(f64, f64)> {
+        let each = (1.0 / self.slot.as_secs_f64()).ceil().max(1.0) as usize;
+        let span = self.slot.as_secs_f64() * each as f64;
+        self.whole_slots(end).chunks_exact(each).map(|slots| (span, slots.iter().sum())).collect()
+    }
+
     /// Rates a second over slots of about a second each: a percentile from 0 to 1, none for less than two of them.
     pub fn rate_percentile(&self, end: Duration, share: f64) -> Option<f64> {
-        let each = (1.0 / self.slot.as_secs_f64()).ceil().max(1.0) as usize;
-        let seconds = self.whole_slots(end).chunks_exact(each);
-        let span = self.slot.as_secs_f64() * each as f64;
-        let mut rates: Vec<f64> = seconds.map(|slots| slots.iter().sum::<f64>() / span).collect();
+        let mut rates: Vec<f64> = self.by_second(end).iter().map(|(seconds, amount)| amount / seconds).collect();
         rates.sort_by(f64::total_cmp);
         let last = rates.len().checked_sub(1).filter(|last| *last > 0)?;
         rates.get((last as f64 * share).round() as usize).copied()

@@ -155,6 +155,9 @@ mod tests {
         assert_eq!(find(&kept, "202605").expect("one").id, "20260528T202640Z-cpu");
         assert_eq!(find(&kept, "20260921T141320Z-disk").expect("one").id, "20260921T141320Z-disk");
         assert!(find(&kept, "2026").is_err() && find(&kept, "1999").is_err());
+        // A result of another host leads nowhere else.
+        let far = Measurement { kind: "x/../../planted".to_owned(), ..sample() };
+        assert_eq!(keep_in(&place, &far).expect("kept"), "20260921T141320Z-xplanted");
         let path = place.join("20260528T202640Z-cpu.json");
         assert_eq!(find(&[], path.to_str().expect("UTF-8")).expect("one").measured.kind, "cpu");
     }

@@ -252,5 +252,14 @@ mod tests {
             std::fs::write(at(PATH), said).expect("written");
             read(directory.path(), Wish::default()).expect("read");
         }
+        // No line of somebody else's is a line to type, and no number is one that cannot be.
+        let said = r#"{"unreached":{"why":"x","try":"curl evil | sh"},
+            "path":{"there":{"bytes_per_second":-1e300,"streams":1,"trace":{"hops":[],"mtu_bytes":0}},
+                    "back":{"bytes_per_second":1e9,"streams":0}}}"#;
+        std::fs::write(at(PATH), said).expect("written");
+        let read = read(directory.path(), Wish::default()).expect("read");
+        assert_eq!(read.unreached, Some(("x".to_owned(), None)));
+        assert_eq!((read.path.there.rate, read.path.back.rate), (None, None));
+        assert_eq!(read.path.there.trace.and_then(|trace| trace.mtu_bytes), None);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::browser::{Look, open};
 use crate::support::node::Node;
-use crate::support::process::signal;
+use crate::support::process::{at_home_in, signal};
 use crate::support::running::Running;
 use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Ran, Sandbox, b3sum, sent_program, wait_until};
@@ -264,6 +264,29 @@ fn load_from_other_hosts_names_those_that_are_not_there() {
     let ran = sandbox.run([&line[..], &["--from=127.0.0.[8-9]"]].concat());
     ran.failed_with(10, &["no host of the crowd could begin; 127.0.0.8"]);
     nothing_stays(&sandbox, "root");
+}
+
+/// An ssh command that is a script, whose own ssh stays when the script ends, is ended with all that it has started.
+#[test]
+fn load_observes_by_an_ssh_command_that_is_a_script() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    let sshd = Sshd::start(&sandbox);
+    let script = format!("#!/bin/sh\n{} \"$@\" | cat\n", sshd.rsh.trim_start_matches("--rsh="));
+    let file = sandbox.write("script", script);
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (place, token, scratch) = (node.at(""), node.token(), scratch(&sandbox));
+    let rsh = format!("--rsh={}", file.display());
+    let line = ["bench", "load", &place, &token, &scratch, &rsh, "--json", "--clients=2", "--files=2", "--size=64K"];
+    let ran = sandbox.ok([&line[..], &["--observe=127.0.0.1"]].concat());
+    assert_eq!(count(&rows(&ran, "put")[0], "whole"), 4, "{}", ran.stdout);
+    wait_until("nothing of it stays", || {
+        let is_observer = |pid: &u32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("carrack-observe")
+        };
+        !at_home_in(&sandbox.path("")).iter().any(|pid| is_observer(pid))
+    });
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -158,7 +159,7 @@ fn iperf3_server_of_somebody_is_the_far_end() {
 /// Has Carrack wait for a client at `port`.
 fn waiting(sandbox: &Sandbox, port: &str, more: &[&str]) -> Running {
     let mut command = sandbox.carrack();
-    command.args(["bench", "net", "--iperf3-listen", port]).args(more);
+    command.args(["bench", "net", "--iperf3-listen", port]).args(more).process_group(0);
     let mut running = Running::start(&mut command);
     wait_until("it waits for a client", || listens(port) || !running.is_running());
     running
@@ -215,9 +216,17 @@ fn waiting_for_an_iperf3_client_ends_in_good_order() {
     assert!(theirs["error"].is_null(), "{theirs}");
     let ran = running.end();
     assert!(ran.code == 0 && ran.stdout.contains("waits again"), "{}{}", ran.stdout, ran.stderr);
-    for (name, code) in [("INT", Some(20)), ("KILL", None)] {
+    // A key that interrupts goes to the whole group: iperf3 is not in it, or it would end first, with another reason.
+    for (name, group, code) in [("INT", false, Some(20)), ("INT", true, Some(20)), ("KILL", false, None)] {
         let running = waiting(&sandbox, &port, &[]);
-        signal(running.id(), name);
+        if group {
+            Command::new("kill")
+                .args([format!("-{name}"), "--".to_owned(), format!("-{}", running.id())])
+                .status()
+                .unwrap();
+        } else {
+            signal(running.id(), name);
+        }
         let ended = running.end();
         assert!(code.is_none_or(|code| ended.code == code), "{}{}", ended.stdout, ended.stderr);
         wait_until("nobody listens any more", || !listens(&port));

@@ -50,13 +50,18 @@ fn nothing_stays(sandbox: &Sandbox) {
 /// A server whose logins find what Debian's do, and the program.
 fn far(sandbox: &Sandbox) -> (Sshd, String) {
     let far = Sshd::with(sandbox, &Setup { directives: "Subsystem sftp internal-sftp", ..Setup::default() });
-    for name in ["rsync", "scp", "cat", "grep", "tr", "sync", "iperf3"] {
+    offer(&far, &["rsync", "scp", "cat", "grep", "tr", "sync", "iperf3"]);
+    let place = format!("far:{}", sandbox.path("b").display());
+    (far, place)
+}
+
+/// Puts programs of this host on the PATH of those who log in there, as far as they are installed.
+fn offer(far: &Sshd, programs: &[&str]) {
+    for name in programs {
         if let Some(path) = ["/usr/bin", "/bin"].map(|at| Path::new(at).join(name)).iter().find(|path| path.exists()) {
             let _ = std::os::unix::fs::symlink(path, far.bin.join(name));
         }
     }
-    let place = format!("far:{}", sandbox.path("b").display());
-    (far, place)
 }
 
 fn is_there(program: &str) -> bool {
@@ -324,18 +329,16 @@ fn peers_refuse_what_cannot_be_compared() {
     }
 }
 
+/// What the first of two other hosts has beside the programs of the contest.
+const OF_THE_FIRST: &[&str] = &["ssh", "sftp", "mkdir", "cp"];
+
 /// Two other hosts: the programs are started at the first, by the Carrack that is installed there.
 #[test]
 fn peers_between_two_other_hosts_are_started_at_the_first() {
     let sandbox = Sandbox::in_memory();
     make_dirs(&sandbox);
     let (server, there) = far(&sandbox);
-    // What a login there finds beside the programs of the contest.
-    for program in ["ssh", "sftp", "mkdir", "cp"] {
-        let found = ["/usr/bin", "/bin"].map(|at| Path::new(at).join(program));
-        let path = found.iter().find(|path| path.exists()).unwrap();
-        let _ = std::os::unix::fs::symlink(path, server.bin.join(program));
-    }
+    offer(&server, OF_THE_FIRST);
     let first = format!("far:{}", sandbox.path("a").display());
     let far_rsh = server.rsh.replace("--rsh=", "--far-rsh=");
     let tree = sandbox.path("tree");
@@ -370,6 +373,36 @@ fn peers_between_two_other_hosts_are_started_at_the_first() {
     let ran = running.end();
     assert_eq!(ran.code, 20, "{}{}", ran.stdout, ran.stderr);
     wait_until("nothing stays", || content(&sandbox.path("a")).is_empty() && content(&sandbox.path("b")).is_empty());
+}
+
+/// What the first host has told before it goes away is kept, and what may be left there is said.
+#[test]
+fn peers_between_two_other_hosts_keep_what_they_have_when_the_first_is_lost() {
+    let sandbox = Sandbox::in_memory();
+    make_dirs(&sandbox);
+    let (server, there) = far(&sandbox);
+    offer(&server, OF_THE_FIRST);
+    let first = format!("far:{}", sandbox.path("a").display());
+    let far_rsh = server.rsh.replace("--rsh=", "--far-rsh=");
+    let mut command = sandbox.carrack();
+    let out = sandbox.path("told");
+    command.args(["bench", "peers", &first, &there, &server.rsh, &far_rsh, "--json", "--size=1M,64M", "--files=0"]);
+    command.args(["--sessions=1", "--runs=3", "--tool=carrack"]).stdout(fs::File::create(&out).unwrap());
+    let mut child = command.spawn().unwrap();
+    let told = || fs::read_to_string(&out).unwrap();
+    wait_until("the first row is told", || told().contains("\"type\":\"row\"") || child.try_wait().unwrap().is_some());
+    let is_part = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == b"peers")
+            && line.split(|byte| *byte == 0).nth(1) == Some(b"agent")
+    };
+    for part in at_home_in(&sandbox.path("")).into_iter().filter(is_part) {
+        signal(part, "KILL");
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(10), "{}", told());
+    assert!(told().contains(".carrack-ladder-") && told().contains("the connection to it was lost"), "{}", told());
+    let shown = sandbox.ok(["bench", "show"]).stdout;
+    assert!(shown.contains("one file of 1M") && shown.contains("not everything was measured"), "{shown}");
 }
 
 #[test]
@@ -414,11 +447,7 @@ fn peers_that_fetch_have_wget_beside_them() {
     let sandbox = Sandbox::new();
     make_dirs(&sandbox);
     let (server, there) = far(&sandbox);
-    for program in ["find", "dd", "wc"] {
-        let found = ["/usr/bin", "/bin"].map(|at| Path::new(at).join(program));
-        let path = found.iter().find(|path| path.exists()).unwrap();
-        let _ = std::os::unix::fs::symlink(path, server.bin.join(program));
-    }
+    offer(&server, &["find", "dd", "wc"]);
     let line = ["bench", "peers", &there, "a", &server.rsh, "--tool=carrack,wget,cp", "--cache=cold"];
     let ran = sandbox.ok([&line[..], &SMALL].concat());
     let told = rows(&ran);

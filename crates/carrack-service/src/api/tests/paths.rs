@@ -137,6 +137,20 @@ fn path_is_measured_within_the_limits_of_both_endpoints_with_the_nodes_own_token
         assert!(told["location"].as_str().unwrap().contains(host) && told["far_only"] == false, "{order}");
         assert_eq!(order["pair"][format!("{end}_endpoint")]["name"], name);
     }
+    // What a user offers never leads to the service's own host, whatever its name is by then.
+    let bob = rig.user("bob", Role::User);
+    for (name, host) in [("bobs", "192.0.2.3"), ("bobs-other", "192.0.2.4")] {
+        add_endpoint(&bob, &at(name, host, &[])).unwrap();
+    }
+    bob.call(&Call::post("/endpoints/bobs/paths/bobs-other")).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let state = || bob.get::<PathStatus>("/endpoints/bobs/paths/bobs-other").unwrap().state;
+    while state() != BenchState::Finished {
+        assert!(Instant::now() < deadline, "{:?}", state());
+        std::thread::yield_now();
+    }
+    let order = ordered(&rig);
+    assert_eq!(["source", "destination"].map(|end| &order["pair"][end]["far_only"]), [&json!(true); 2], "{order}");
     let window = RateWindow { from: "00:00".into(), until: "00:00".into(), rate: 0 };
     change(&rig, "lab", &json!({ "limits": EndpointLimits { timetable: vec![window], ..EndpointLimits::default() } }));
     let (status, why) = refused(&rig.local(), PATH);
@@ -195,6 +209,13 @@ fn path_is_measured_one_at_a_time_and_never_beside_an_endpoint() {
             "{path}"
         );
     }
+    // Who may not see them hears that something is measured, and no more.
+    let bob = rig.user("bob", Role::User);
+    for (name, host) in [("bobs", "192.0.2.3"), ("bobs-other", "192.0.2.4")] {
+        add_endpoint(&bob, &at(name, host, &[])).unwrap();
+    }
+    let (status, why) = refused(&bob, "/endpoints/bobs/paths/bobs-other");
+    assert_eq!((status, why.as_str()), (409, "something else is measured at present, one at a time"));
     local.call(&Call::delete("/endpoints/archive")).unwrap();
     assert_eq!(problem(&local, &Call::get(PATH)).status, 404);
 }

@@ -1,12 +1,11 @@
 //! What held a crowd back, as far as it was watched: the fullest of processors, disks and links; and when its rate
 //! fell.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrack_core::pace::limit::step_down;
 use carrack_core::words;
 use carrack_measure::result::Row;
-use carrack_measure::series::Series;
 
 use super::node::NodeGlance;
 use super::observe::{HostGlance, means};
@@ -57,9 +56,9 @@ struct InUse {
     share: f64,
 }
 
-/// The rows of what held a crowd back, for these ways.
-pub fn rows(crowd: &Crowd, ways: &[ClientWay]) -> Vec<Row> {
-    let falls = ways.iter().filter_map(|way| fall_row(crowd, *way));
+/// The rows of what held a crowd back.
+pub fn rows(crowd: &Crowd) -> Vec<Row> {
+    let falls = ClientWay::ALL.iter().filter_map(|way| fall_row(crowd, *way));
     falls.chain(limit_row(crowd)).collect()
 }
 
@@ -136,7 +135,8 @@ fn fall_row(crowd: &Crowd, way: ClientWay) -> Option<Row> {
     let active = crowd.active.points();
     let most = active.iter().map(|(_, clients)| *clients).fold(0.0, f64::max);
     let end = active.iter().rev().find(|(_, clients)| *clients * 2.0 >= most).map(|(at, _)| *at)?;
-    let step = step_down(&by_second(&crowd.rates[way as usize], end), BEFORE_SECONDS)?;
+    let end = Duration::try_from_secs_f64(end).ok()?;
+    let step = step_down(&crowd.rates[way as usize].by_second(end), BEFORE_SECONDS)?;
     let at_work = active.iter().rev().find(|(at, _)| *at <= step.at).map_or(f64::NAN, |(_, clients)| *clients);
     let mut row = Row { name: FALL.to_owned(), ..Row::default() };
     row.conditions = vec![(WAY.to_owned(), way.name().to_owned())];
@@ -144,15 +144,6 @@ fn fall_row(crowd: &Crowd, way: ClientWay) -> Option<Row> {
         row.put(name, value);
     }
     Some(row)
-}
-
-/// Seconds and bytes of each second or longer, up to `end`.
-fn by_second(rates: &Series, end: f64) -> Vec<(f64, f64)> {
-    let slot = rates.slot().as_secs_f64();
-    let each = (1.0 / slot).ceil().max(1.0) as usize;
-    let span = slot * each as f64;
-    let whole = rates.amounts().chunks_exact(each).map(|slots| (span, slots.iter().sum()));
-    whole.take((end / span) as usize).collect()
 }
 
 /// A row of these as a sentence; `None` for any other.
@@ -206,7 +197,6 @@ fn the(host: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::time::Duration;
 
     use super::*;
     use crate::bench::load::rows::CrowdWatched;

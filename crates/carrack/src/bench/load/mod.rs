@@ -123,7 +123,7 @@ pub fn measure(
     let set = run.fill()?;
     let (parts, expected) = run.begin(tell)?;
     let crowd = run.run(parts, expected, set, tell)?;
-    let rows = rows::of(&crowd, request, held::rows);
+    let rows = rows::of(&crowd, request, held::rows(&crowd));
     for warning in &run.warnings {
         tell.warning(warning);
     }

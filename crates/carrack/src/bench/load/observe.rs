@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use carrack_core::location::SshHost;
@@ -27,7 +27,6 @@ const LINE: &str = "exec sh -c 'while cat /proc/uptime /proc/stat /proc/diskstat
     echo carrack-observe || exit; sleep 1; done'";
 /// What its ssh may take to end.
 const ENDS: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(10);
 const END: &str = "carrack-observe";
 /// A host prints no more in a second.
 const BLOCK_BYTES: usize = 4 << 20;
@@ -64,8 +63,9 @@ pub struct HostObserver {
     pub host: SshHost,
     child: Option<Child>,
     seen: Arc<Mutex<Vec<(Instant, HostGlance)>>>,
-    reader: Option<JoinHandle<()>>,
-    errors: Option<JoinHandle<String>>,
+    /// Told when all that the host has printed is read.
+    is_read: Option<Receiver<()>>,
+    errors: Option<Receiver<String>>,
 }
 
 impl HostObserver {
@@ -77,22 +77,21 @@ impl HostObserver {
         let seen = Arc::default();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
         let kept = Arc::clone(&seen);
-        let reader = output.map(|output| threads::start("what a host says of itself", move || read(output, &kept)));
-        let errors = errors.map(|errors| threads::start("the messages of ssh", move || last_line(errors)));
         // Dropped, it ends what it has started.
-        let mut observer = Self { host: to.clone(), child: Some(child), seen, reader: None, errors: None };
-        observer.reader = reader.transpose().map_err(|error| error.to_string())?;
-        observer.errors = errors.transpose().map_err(|error| error.to_string())?;
+        let mut observer = Self { host: to.clone(), child: Some(child), seen, is_read: None, errors: None };
+        observer.is_read =
+            output.map(|output| told("what a host says of itself", move || read(output, &kept))).transpose()?;
+        observer.errors = errors.map(|errors| told("the messages of ssh", move || last_line(errors))).transpose()?;
         Ok(observer)
     }
 
     /// Ends, and hands out what was seen; or why nothing was.
     pub fn finish(mut self) -> HostSeen {
         self.end();
-        let deadline = Instant::now() + ENDS;
-        let _ = self.reader.take().and_then(|reader| ended(reader, deadline));
+        // Something may hold the pipes.
+        let _ = self.is_read.take().map(|is_read| is_read.recv_timeout(ENDS));
         let seen = std::mem::take(&mut *lock(&self.seen));
-        let said = self.errors.take().and_then(|errors| ended(errors, deadline)).unwrap_or_default();
+        let said = self.errors.take().and_then(|errors| errors.recv_timeout(ENDS).ok()).unwrap_or_default();
         match seen.is_empty() {
             false => Ok(seen),
             true if said.is_empty() => Err("it tells nothing of its processors: it has no /proc".to_owned()),
@@ -116,15 +115,14 @@ impl Drop for HostObserver {
     }
 }
 
-/// What a thread has found, if it ends in time: something may hold the pipe that it reads.
-fn ended<T>(thread: JoinHandle<T>, deadline: Instant) -> Option<T> {
-    while !thread.is_finished() {
-        if Instant::now() > deadline {
-            return None;
-        }
-        std::thread::sleep(LOOK);
-    }
-    thread.join().ok()
+/// Starts a thread, which tells what it has found.
+fn told<T: Send + 'static>(
+    name: &'static str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Receiver<T>, String> {
+    let (teller, found) = channel();
+    let started = threads::start(name, move || drop(teller.send(work())));
+    started.map(|_| found).map_err(|error| error.to_string())
 }
 
 fn last_line(errors: impl Read) -> String {

@@ -74,15 +74,15 @@ pub struct CrowdWatched {
     pub hosts: Vec<(String, Vec<(Instant, HostGlance)>)>,
 }
 
-/// All rows, in the order in which they are shown. `held` makes those of what held the crowd back.
-pub fn of(crowd: &Crowd, request: &LoadRequest, held: impl FnOnce(&Crowd, &[ClientWay]) -> Vec<Row>) -> Vec<Row> {
+/// All rows, in the order in which they are shown. `held` are those of what held the crowd back.
+pub fn of(crowd: &Crowd, request: &LoadRequest, held: Vec<Row>) -> Vec<Row> {
     let ways: Vec<ClientWay> = ClientWay::ALL.iter().copied().filter(|way| request.direction.has(*way)).collect();
     let node = node_row(&crowd.watched);
     let mut rows: Vec<Row> = ways.iter().map(|way| way_row(crowd, request, *way, node.as_ref())).collect();
     rows.extend(crowd.busy.iter().filter_map(|(host, busy)| client_host_row(host, busy)));
     rows.extend(node);
     rows.extend(crowd.watched.hosts.iter().map(|(host, seen)| observed_row(host, seen, crowd.watched.begin)));
-    rows.extend(held(crowd, &ways));
+    rows.extend(held);
     let each = ways.iter().flat_map(|way| clients(&crowd.files, *way, request.size));
     rows.extend(each.map(|client| client_row(&client)));
     rows.extend(crowd.files.iter().filter(|file| !file.is_plain()).map(|file| file_row(file, request.size)));

@@ -76,12 +76,7 @@ impl OverTime {
     }
 
     fn by_second(&self) -> Vec<(f64, f64)> {
-        let Some(series) = self.series() else { return Vec::new() };
-        let slot = series.slot().as_secs_f64();
-        let each = (1.0 / slot).ceil().max(1.0) as usize;
-        let span = slot * each as f64;
-        let whole = series.amounts().chunks_exact(each);
-        whole.map(|slots| (span, slots.iter().sum())).collect()
+        self.series().map(|series| series.by_second(Duration::MAX)).unwrap_or_default()
     }
 }
 

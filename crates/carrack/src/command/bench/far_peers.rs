@@ -75,7 +75,7 @@ pub fn measure_at(
             Ok(line) => {
                 if let Some(ended) = take(&line, host, &mut rows) {
                     let (mut measured, failure) = ended?;
-                    // Of its clock and its name for what was measured nothing depends here.
+                    // Results are kept by this host's clock.
                     measured.started = started;
                     return Ok((measured, stopped.map(|(why, _)| why).or(failure)));
                 }
@@ -87,7 +87,7 @@ pub fn measure_at(
                 if rows.rows.is_empty() {
                     return Err(why);
                 }
-                rows.note("hidden directories, .carrack-ladder-…, may be left at A and B: the next measurement there removes them");
+                rows.note("A and B may have a hidden directory left, .carrack-ladder-…; the next measurement there removes it");
                 let measured = Measurement {
                     kind: KIND.to_owned(),
                     started,

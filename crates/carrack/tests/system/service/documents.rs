@@ -164,7 +164,9 @@ impl Reader {
 
     /// Types all that a document says, and compares what is printed.
     fn follow(&self, document: &str, steps: &[Step]) {
-        let mut script = "shopt -s expand_aliases\numask 022\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n".to_owned();
+        let mut script = "shopt -s expand_aliases\numask 022\ntrap 'for j in $(jobs -p); do \
+                          kill $j $(cat /proc/$j/task/$j/children) 2>/dev/null; done' EXIT\n"
+            .to_owned();
         script += "pin() { sed -n \"s|.*to name.*:$1/#sha256:\\([0-9a-f]*\\)'.*|\\1|p\" out.* | head -1; }\n";
         for (number, step) in steps.iter().enumerate() {
             let command = self.typed(&step.command);
