@@ -88,7 +88,6 @@ pub fn document_of(command: &mut Command, end: Option<Instant>, context: &Contex
         let _ = child.wait();
     }
     ended?;
-    context.stop.check()?;
     let said = told.recv_timeout(PATIENCE).unwrap_or_default();
     // A warning may stand before it.
     let begin = said.iter().position(|byte| *byte == b'{').unwrap_or(said.len());
