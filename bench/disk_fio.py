@@ -91,8 +91,10 @@ def image(directory, kind, megabytes):
     """A file system in an image; answers with its mount point and how to undo it."""
     path, point = os.path.join(directory, f"{kind}.img"), os.path.join(directory, kind)
     with open(path, "wb") as file:
-        # All of its memory is there from the start: no row pays for memory that a row before it did not touch.
-        os.posix_fallocate(file.fileno(), 0, megabytes << 20)
+        # All of its memory was written to before: no row pays for memory that a row before it did not touch. Reserving
+        # it is not enough, for the kernel clears a reserved page only when it is used.
+        for _ in range(megabytes):
+            file.write(bytes(1 << 20))
     run(MAKE[kind] + [path])
     os.mkdir(point)
     run(["mount", "-o", "loop", path, point])

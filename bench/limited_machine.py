@@ -1,8 +1,10 @@
 """What slows a copy down, for limited.py: slow file systems, throttled disks and processors, links, relays."""
 import contextlib
+import errno
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -184,8 +186,25 @@ class Machine:
     def new_group(self):
         group = GROUPS / "cpu" / f"carrack-limited-{os.getpid()}"
         group.mkdir()
-        self.stack.callback(group.rmdir)
+        self.stack.callback(self.remove_group, group)
         return group, ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
+
+    @staticmethod
+    def remove_group(group):
+        """Removes a control group: agents that ssh started end a little after the command, and are killed if not."""
+        until = time.monotonic() + CLOSE_SECONDS
+        while True:
+            left = (group / "cgroup.procs").read_text().split()
+            try:
+                return group.rmdir()
+            except OSError as error:
+                if error.errno != errno.EBUSY or time.monotonic() > until + CLOSE_SECONDS:
+                    raise OSError(error.errno, f"{group} keeps processes {left}") from error
+            if time.monotonic() > until:
+                for process in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(process), signal.SIGKILL)
+            time.sleep(0.05)
 
     @staticmethod
     def traced(calls, ms):
