@@ -231,10 +231,10 @@ def fuse_rate_write(machine):
 
 
 def fuse_burst(machine):
-    """A disk that is quick for a second, and slow for all that comes after it."""
-    _, at = machine.slow("disk")
-    running = machine.begin("random:600M", machine.node(root=at) + "/")
-    time.sleep(1)
+    """A disk that is quick for three seconds, at a rate that no host exceeds, and slow for all that comes after it."""
+    _, at = machine.slow("disk", write=2)
+    running = machine.begin("random:900M", machine.node(root=at) + "/")
+    time.sleep(3)
     machine.slows("write 40")
     return machine.named(running)
 
@@ -306,7 +306,7 @@ FIELD = [
     ("source-storage", "1,200 files of 24 kB from a disk held to 200 reads a second", blk_iops_small),
     ("source-storage", "FUSE: slow reads, in the clear, no digests", fuse_rate_read),
     ("destination-storage", "a pull; FUSE: slow writes", fuse_rate_write),
-    ("destination-storage", "FUSE: quick for a second, then slow", fuse_burst),
+    ("destination-storage", "FUSE: quick for 3 s, then slow", fuse_burst),
     ("source-storage", "standard input that drips", stdin_slow),
     ("source-storage", "from node to node; a disk that is throttled", third_src),
     ("source-metadata", "FUSE: slow opens", fuse_open),

@@ -2,7 +2,7 @@
 //! full, lost packets, the distance.
 
 use super::stretch::{Fact, Stretch};
-use super::{InterfaceCounts, Point, Sample, TcpState};
+use super::{InterfaceCounts, Point, Sample, StreamSample, TcpState};
 use crate::pace::limit::Stage;
 
 /// TCP says that a window held it back for this part of its time.
@@ -63,13 +63,32 @@ struct Trips {
 }
 
 impl Trips {
-    /// What is told of all streams together are the longest; it counts where no stream is told of by itself.
-    fn of(sample: &Sample) -> Self {
-        let states = || sample.streams.iter().map(|stream| stream.state).filter(|state| state.rtt_us > 0);
+    /// What is told of all streams together are the longest; it counts where no stream is told of by itself. The middle
+    /// stream is that of the bytes that have been carried since the sample `before`: one that carries nothing tells the
+    /// trips of long ago.
+    fn of(sample: &Sample, before: &Sample) -> Self {
+        let delivered = |stream: &StreamSample| stream.counts.delivered;
+        let carried = |stream: &StreamSample| {
+            let earlier = before.streams.iter().find(|earlier| earlier.number == stream.number);
+            delivered(stream).saturating_sub(earlier.map_or(0, delivered))
+        };
+        let told = sample.streams.iter().filter(|stream| stream.state.rtt_us > 0);
+        let carried: Vec<(&TcpState, u64)> = told.map(|stream| (&stream.state, carried(stream))).collect();
+        let states = || carried.iter().map(|(state, _)| *state);
         let middle = |value: fn(&TcpState) -> u64| {
-            let mut all: Vec<u64> = states().map(|state| value(&state)).collect();
+            // Where none has carried anything, each counts as much.
+            let none = carried.iter().all(|(_, bytes)| *bytes == 0);
+            let weight = |bytes: u64| if none { 1 } else { u128::from(bytes) };
+            let mut all: Vec<(u64, u128)> =
+                carried.iter().map(|(state, bytes)| (value(state), weight(*bytes))).collect();
             all.sort_unstable();
-            all.get(all.len() / 2).copied()
+            let half = all.iter().map(|(_, weight)| weight).sum::<u128>() / 2;
+            let mut below = 0;
+            let reaches = |(_, weight): &&(u64, u128)| {
+                below += weight;
+                below > half
+            };
+            all.iter().find(reaches).map(|(value, _)| *value)
         };
         let shortest = states().map(|state| state.min_rtt_us).filter(|us| *us > 0).min();
         let all = &sample.state;
@@ -106,16 +125,16 @@ struct Losses {
 impl Losses {
     fn of(source: Stretch<'_>, span_us: u64, shortest: f64) -> Self {
         let began_us = source.points.last().map_or(0, |last| last.at_us.saturating_sub(span_us));
-        let (mut before, mut losses) = ((began_us, source.before.counts), Self::default());
+        let (mut before, mut losses) = ((began_us, source.before), Self::default());
         for Point { at_us, sample, .. } in source.points {
-            let (took_us, counts) = (at_us.saturating_sub(before.0), sample.counts.since(&before.1));
-            before = (*at_us, sample.counts);
+            let (took_us, counts) = (at_us.saturating_sub(before.0), sample.counts.since(&before.1.counts));
+            let earlier = std::mem::replace(&mut before, (*at_us, sample)).1;
             // A stream that has just been made, or has gone, says nothing of the path.
             if sample.state.rtt_us == 0 {
                 continue;
             }
             losses.all_us += took_us;
-            if Trips::of(sample).are_queued(shortest) {
+            if Trips::of(sample, earlier).are_queued(shortest) {
                 losses.queued_us += took_us;
                 continue;
             }
@@ -155,7 +174,10 @@ impl PathCounted {
         };
         // The path is one, whatever one stream met on it: the middle one counts, and the shortest that any has seen.
         // One that began behind a full queue has never seen the shortest.
-        let trips: Vec<Trips> = told.iter().map(|sample| Trips::of(sample)).collect();
+        let before = std::iter::once(source.before).chain(source.points.iter().map(|point| &point.sample));
+        let each = before.zip(source.points.iter().map(|point| &point.sample));
+        let told_trips = each.filter(|(_, sample)| sample.state.rtt_us > 0);
+        let trips: Vec<Trips> = told_trips.map(|(before, sample)| Trips::of(sample, before)).collect();
         let rtt_us = trips.iter().map(|trips| trips.middle).sum::<f64>() / trips.len().max(1) as f64;
         let shortest = |of: fn(&Trips) -> f64| trips.iter().map(of).filter(|us| *us > 0.0).reduce(f64::min);
         let min_rtt_us = shortest(|trips| trips.shortest).or_else(|| shortest(|trips| trips.now)).unwrap_or(0.0);

@@ -326,6 +326,23 @@ fn streams_that_begin_behind_a_full_queue_know_it_by_each_other() {
     assert_eq!(judge(source, sample(100, &[(Receive, 95)], 0), false).unwrap().limit.stage, Stage::Network);
 }
 
+/// Measured: the same, where most of 32 streams carried nothing after their beginning: they tell the trips of then.
+#[test]
+fn streams_that_carry_nothing_do_not_speak_for_the_path() {
+    let stream = |number, delivered, [rtt_us, min_rtt_us, rtt_var_us]: [u64; 3]| {
+        let state = TcpState { rtt_us, min_rtt_us, rtt_var_us, ..TcpState::default() };
+        let counts = TcpCounts { delivered, ..TcpCounts::default() };
+        StreamSample { number, counts, state, ..StreamSample::default() }
+    };
+    let idle = (0..20).map(|number| stream(number, 404, [33_240, 32_506, 10_598]));
+    let busy = (20..32).map(|number| stream(number, 2 << 20, [41_500, 32_726, 3_978]));
+    let streams: Vec<StreamSample> = idle.chain(busy).collect();
+    let counts = TcpCounts { segments: 2_724, retransmits: 143, busy_us: 4 * SECOND, ..TcpCounts::default() };
+    let state = TcpState { rtt_us: 52_138, min_rtt_us: 32_830, ..TcpState::default() };
+    let source = Sample { counts, state, streams, ..sample(100, &[(Send, 95)], 0) };
+    assert_eq!(judge(source, sample(100, &[(Receive, 95)], 0), false).unwrap().limit.stage, Stage::Network);
+}
+
 /// Measured: 1,200 files of 24 kB from a disk held to 200 reads a second, 85 ms of processor in six seconds. Brief
 /// calls are sampled, and a tenth of the waiting was seen.
 #[test]
