@@ -129,6 +129,22 @@ fn levels_three_thousand() {
     sandbox.ok(["rm", "-r", "here"]);
 }
 
+/// What only the destination has is found and deleted however deep it is, and the node serves the next command.
+#[test]
+fn levels_five_thousand_that_only_the_destination_has() {
+    let sandbox = Sandbox::in_memory();
+    let node = Node::start(&sandbox, "root", &[]);
+    sandbox.write("src/file", "both");
+    sandbox.write("root/dst/file", "both");
+    let deep = vec!["d"; 5000].join("/").into_bytes();
+    let top = Dir::open_ambient(&sandbox.path("root/dst")).unwrap();
+    top.make_dir_all(&deep, Links::Refuse).unwrap().create_new(b"only").unwrap();
+    for _ in 0..2 {
+        sandbox.ok(["sync", "--delete", "--yes", "src/", &node.at("dst"), &node.token()]);
+        same_tree(&sandbox.path("src"), &sandbox.path("root/dst"));
+    }
+}
+
 /// No system call takes such a path whole: each directory has to be opened from the one above.
 #[test]
 fn paths_longer_than_the_system_takes() {

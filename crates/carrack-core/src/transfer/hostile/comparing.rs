@@ -10,7 +10,7 @@ use crate::ids::StreamId;
 use crate::judgment::{ItemDifference, Judgment, LeftBecause};
 use crate::limits;
 use crate::report::Outcome;
-use crate::request::Compare;
+use crate::request::{Compare, Renames};
 use crate::transfer::ScannedItem;
 use crate::transfer::machine::Machine;
 use crate::transfer::orders::options;
@@ -208,6 +208,94 @@ fn content_of_one_size_is_read_at_both_sides() {
         assert_eq!(sends, outcome.is_none());
         is_violation(sender.handle_message(start(), PeerMessage::ContentCompared { asked, same, chunks: vec![] }));
     }
+}
+
+/// Of what has changed since it was listed nothing is the same: it is sent, and listed anew where reading it fails.
+#[test]
+fn source_that_changes_before_it_is_compared_is_sent() {
+    let changed = || Failure::new(ErrorCode::SourceChanged, Side::Source, "changed after it was listed");
+    for (plan_only, same) in [(false, false), (false, true), (true, false)] {
+        let options = TransferOptions { compare: Compare::Content, plan_only, ..options(BLOCK) };
+        let config = SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT };
+        let mut sender = Sender::new(config);
+        sender.handle_stream(start(), STREAM);
+        sender.handle_item(start(), file("f", Some(3)));
+        sender.handle_scan_complete(start());
+        let number = questions(&told(&mut sender).0)[0].0;
+        answer(&mut sender, number, vec![Judgment::Undecided]).unwrap();
+        let asked = AskedIndex { number, index: 0 };
+        sender.handle_content_read(start(), asked, Err(changed()));
+        assert_eq!(told(&mut sender).0, [PeerMessage::Content { asked, digest: None }]);
+        sender.handle_message(start(), PeerMessage::ContentCompared { asked, same, chunks: vec![] }).unwrap();
+        let ended: Vec<Outcome> = told(&mut sender).1.into_iter().map(|(_, outcome)| outcome).collect();
+        if plan_only {
+            assert_eq!(ended, [Outcome::Planned]);
+            continue;
+        }
+        assert!(ended.is_empty(), "{ended:?}");
+        let Next::Job(Job::Bundle(bundle)) = sender.next_job(start(), STREAM) else { panic!("nothing is sent") };
+        let item = SentItem { size: 0, taken_over: 0, digest: BlockDigest::default(), failure: Some(changed()) };
+        sender.handle_bundle_sent(start(), bundle.id, vec![item]);
+        let exceptions = vec![(0, ItemResult::Dropped)];
+        sender.handle_message(start(), PeerMessage::BundleDone { bundle: bundle.id, exceptions }).unwrap();
+        let looks = std::iter::from_fn(|| sender.poll_action());
+        let looks = looks.filter(|action| matches!(action, SenderAction::Rescan { .. })).count();
+        assert_eq!((looks, sender.totals().counts.files_failed), (1, 0));
+    }
+}
+
+/// Samples do not tell which of two files of one size and time the receiver has, and it may ask about one of them long
+/// before the other is found: by then all names have been told. Names of one file are not two.
+#[test]
+fn samples_are_not_told_of_files_of_one_size_and_time() {
+    let options = TransferOptions { renames: Renames::Quick, tells_names: true, ..options(BLOCK) };
+    let config = SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT };
+    let mut sender = Sender::new(config);
+    sender.handle_stream(start(), STREAM);
+    let found = |name: &str, inode, nanos| ScannedItem {
+        attributes: Attributes::new(0o600, Time::new(1, nanos)),
+        file: Some((1, inode)),
+        ..file(name, Some(3))
+    };
+    let items = [("one", 1, 1), ("name", 2, 2), ("other name", 2, 2), ("whole second", 3, 0), ("two", 4, 1)];
+    let items = items.map(|(name, inode, nanos)| found(name, inode, nanos));
+    items.iter().for_each(|item| sender.handle_named(start(), item));
+    sender.handle_names_complete(start());
+    let number = questions(&told(&mut sender).0)[0].0;
+    answer(&mut sender, number, Vec::new()).unwrap();
+    assert!(sender.is_past_names());
+    let [one, others @ ..] = items;
+    let mut sampled = |items: Vec<ScannedItem>| {
+        let judgments = vec![Judgment::Sampled; items.len()];
+        items.into_iter().for_each(|item| sender.handle_item(start(), item));
+        let due = sender.next_deadline().unwrap();
+        sender.handle_time(due);
+        let number = questions(&told(&mut sender).0)[0].0;
+        answer(&mut sender, number, judgments).unwrap();
+        let (mut read, mut untold) = (Vec::new(), Vec::new());
+        while let Some(action) = sender.poll_action() {
+            match action {
+                SenderAction::ReadContent { asked, samples: true, .. } => read.push(asked.index),
+                SenderAction::Send(PeerMessage::Content { asked, digest: None }) => untold.push(asked.index),
+                other => panic!("{other:?}"),
+            }
+        }
+        for index in 0..read.len() + untold.len() {
+            let asked = AskedIndex { number, index: index as u32 };
+            let compared = PeerMessage::ContentCompared { asked, same: read.contains(&asked.index), chunks: vec![] };
+            sender.handle_message(start(), compared).unwrap();
+        }
+        (read, untold)
+    };
+    assert_eq!(sampled(vec![one]), (vec![], vec![0]));
+    assert_eq!(sampled(others.to_vec()), (vec![0, 1], vec![2, 3]));
+    sender.handle_scan_complete(start());
+    let mut sent = Vec::new();
+    while let Next::Job(Job::Bundle(bundle)) = sender.next_job(start(), STREAM) {
+        sent.extend(bundle.items.iter().map(|item| item.path.clone()));
+    }
+    sent.sort();
+    assert_eq!(sent, [&b"one"[..], b"two", b"whole second"]);
 }
 
 #[test]

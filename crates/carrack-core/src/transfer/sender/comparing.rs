@@ -4,11 +4,14 @@
 //! A question is closed when it is full, or when the scan has let it wait. Its files wait for the answer, and hold up
 //! nobody: those that are to be sent are bundled and offered as if the scan had found them only then.
 
+mod alike;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Sender, SenderAction};
+use self::alike::AlikeSources;
+use super::{Sender, SenderAction, again};
 use crate::attributes::OtherAttributes;
 use crate::digest::FileDigests;
 use crate::failure::Failure;
@@ -16,6 +19,7 @@ use crate::ids::BundleId;
 use crate::judgment::{ItemDifference, Judgment};
 use crate::limits;
 use crate::report::{ItemKind, Outcome};
+use crate::request::Renames;
 use crate::transfer::ScannedItem;
 use crate::wire::ProtocolError;
 use crate::wire::peer::{AskedIndex, AskedItem, AskedLink, PeerMessage, Question};
@@ -32,6 +36,8 @@ pub(super) struct Comparing {
     asked: BTreeMap<BundleId, Vec<ScannedItem>>,
     /// Files that are being read to be compared.
     contents: BTreeMap<AskedIndex, OpenItem>,
+    /// Files of which samples would not tell which one it is.
+    alike: AlikeSources,
 }
 
 /// A file of which the receiver has yet to say what becomes of it.
@@ -179,6 +185,9 @@ impl Sender {
     /// A name is told before anything is sent; what becomes of it is found later.
     pub fn handle_named(&mut self, now: Instant, item: &ScannedItem) {
         if !self.has_ended() {
+            if self.config.options.renames == Renames::Quick {
+                self.comparing.alike.note(item);
+            }
             self.tell_name(now, item);
         }
     }
@@ -186,6 +195,7 @@ impl Sender {
     /// All names have been told, before anything is sent.
     pub fn handle_names_complete(&mut self, _now: Instant) {
         self.first.named = true;
+        self.comparing.alike.close();
         self.close_question();
         self.end_names();
     }
@@ -264,7 +274,10 @@ impl Sender {
             if judgment.is_open() {
                 let asked = AskedIndex { number, index };
                 let samples = *judgment == Judgment::Sampled;
-                if judgment.is_read() {
+                if samples && !self.comparing.alike.tells_apart(&item) {
+                    // So no old name is found for it, and it is sent.
+                    self.actions.push_back(SenderAction::Send(PeerMessage::Content { asked, digest: None }));
+                } else if judgment.is_read() {
                     self.actions.push_back(SenderAction::ReadContent { asked, scanned: item.clone(), samples });
                 }
                 let open = OpenItem { scanned: item, judgment: *judgment, failure: None };
@@ -349,7 +362,9 @@ impl Sender {
             ProtocolError::violation("the receiver compared the content of a file that it was not asked about")
         })?;
         scanned.chunks = Some(chunks).filter(|chunks| !chunks.is_empty()).map(Arc::from);
-        match (failure, judgment) {
+        let same = same && failure.is_none();
+        // What has changed since it was listed is sent: whoever reads it then sees to it that it is listed anew.
+        match (failure.filter(|why| !again::may_pass(why)), judgment) {
             (Some(why), _) => self.end_item(&scanned, 0, FileDigests::default(), Outcome::Failed(why)),
             (None, Judgment::Chunked(difference)) => self.end_compared(now, scanned, Judgment::Differs(difference)),
             (None, _) if same => self.end_compared(now, scanned, Judgment::Same),

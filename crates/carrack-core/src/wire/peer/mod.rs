@@ -160,7 +160,8 @@ pub enum PeerMessage {
     Content {
         /// Which file: the question's number, and its index there.
         asked: AskedIndex,
-        /// The BLAKE3 of all of it; `None` where it cannot be read.
+        /// The BLAKE3 of all of it; `None` where it cannot be read, has changed since it was listed, or has the size
+        /// and time of another file, so that samples do not tell the two apart.
         digest: Option<[u8; 32]>,
     },
     /// Receiver: whether what stands there holds the same; and of a file that is [`Judgment::Chunked`] what it holds.

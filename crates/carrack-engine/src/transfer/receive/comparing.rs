@@ -375,17 +375,19 @@ impl ReceiveRun {
             }
         });
         let taken = taken.and_then(|old| Some((old, renaming.found(old)?, renaming.path(old))));
-        // Of what nobody has read whole no program is made that runs with the rights of others.
-        let is_plain = |found: &FoundReference, path: &[u8]| {
-            !by_samples || !self.makes_anew(&item, &self.found_item(&item, (found, path)), false)
+        // It may have been written to between the listing and the reading. And of what nobody has read whole no program
+        // is made that runs with the rights of others.
+        let is_believed = |found: &FoundReference, path: &[u8]| {
+            let has_time = found.item().state.mtime == item.mtime;
+            !by_samples || (has_time && !self.makes_anew(&item, &self.found_item(&item, (found, path)), false))
         };
         let (taken, left) = match taken {
-            Some((old, found, path)) if !is_plain(&found, &path) => (None, Some(old)),
+            Some((old, found, path)) if !is_believed(&found, &path) => (None, Some(old)),
             taken => (taken, None),
         };
         left.into_iter().for_each(|old| renaming.stays(old));
         if let Some((old, found, path)) = taken {
-            let as_link = self.is_as_wanted(&rules, &item, (&found, &path));
+            let as_link = self.may_be_linked(&item, &found) && self.is_as_wanted(&rules, &item, (&found, &path));
             let renamed = Some(TakenName { old, by_samples });
             let one = ReferredItem { index: asked.index, item, found, as_link, renamed };
             if !self.driver.options.plan_only {
@@ -396,7 +398,8 @@ impl ReceiveRun {
                 .driver
                 .tell(|machine| machine.handle_content_compared(Instant::now(), asked, true, Vec::new()));
         }
-        if source.flatten().is_some() {
+        // Of what samples do not tell apart the source tells none.
+        if by_samples || source.flatten().is_some() {
             self.plan_to_write(&item, None);
         }
         self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, false, Vec::new()));
@@ -495,10 +498,11 @@ impl ReceiveRun {
     /// Deletes what only the destination has, if nothing speaks against it.
     pub(super) fn delete(&self, failed: u64) {
         let Some(sweep) = &self.sweep else { return };
-        let left_out = self.renaming.as_ref().map_or(0, |renaming| renaming.left_out());
-        if left_out > 0 {
+        if let Some(renaming) = self.renaming.as_ref().filter(|renaming| renaming.left_out() > 0) {
             let why = "only the destination has them, and it has too many for all to be compared";
-            (self.driver.voice.command)(Tell::Note(format!("{left_out} files were not taken for renamed: {why}")));
+            let by_samples = if renaming.by_samples() { ", so samples were not believed" } else { "" };
+            let told = format!("{} files were not taken for renamed: {why}{by_samples}", renaming.left_out());
+            (self.driver.voice.command)(Tell::Note(told));
         }
         let plan_only = self.driver.options.plan_only;
         let question = sweep.question(failed, plan_only);

@@ -17,6 +17,7 @@ use carrack_core::request::Existing;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::peer::{AskedIndex, AskedItem};
+use carrack_sys::host;
 
 use super::ReceiveRun;
 use super::renaming::TakenName;
@@ -239,16 +240,21 @@ impl ReceiveRun {
         keeps_bits && self.has_attributes(rules, item, &self.found_item(item, (found, path)))
     }
 
+    /// Whether a file of the destination may get a further name, and not only be copied: whoever owns it can alter it
+    /// at any time. Owners that are given are compared.
+    pub(super) fn may_be_linked(&self, item: &AskedItem, found: &FoundReference) -> bool {
+        let gives_owner = !self.giving.fakes() && self.giving.owners(&item.others).0.is_some();
+        gives_owner || found.stat.uid == host::user_id()
+    }
+
     /// In a dry run nothing is made, and all of it told.
     pub(super) fn plan_referred(&self, one: &ReferredItem) {
         let ReferredItem { item, found, as_link, renamed, .. } = one;
         let Some(referring) = &self.referring else { return };
-        let old_path = renamed.zip(self.renaming.as_ref()).map(|(taken, renaming)| {
-            self.end_renaming(taken, *as_link);
-            renaming.path(taken.old)
-        });
+        let is_counted = renamed.is_some_and(|taken| self.end_renaming(taken, true, *as_link));
+        let old_path = renamed.zip(self.renaming.as_ref()).map(|(taken, renaming)| renaming.path(taken.old));
         let old_name = old_path.as_deref().filter(|_| *as_link);
-        if old_name.is_none() {
+        if !is_counted {
             referring.count(*as_link, item.size);
         }
         let change = |changes: &super::Changes| changes.referred(item, &found.item(), *as_link, old_name);
@@ -353,12 +359,12 @@ impl ReceiveRun {
                 named
             });
             let has_name = matches!(named, Some(Ok(true)));
-            let is_renamed = renamed.is_some_and(|taken| self.end_renaming(taken, has_name && is_linked));
+            let is_counted = renamed.is_some_and(|taken| self.end_renaming(taken, has_name, is_linked));
             let judged = match named {
                 Some(Err(_)) => continue,
                 None | Some(Ok(false)) => Judgment::Left(LeftBecause::Exists),
                 Some(Ok(true)) => {
-                    if !is_renamed {
+                    if !is_counted {
                         referring.count(is_linked, size);
                     }
                     self.count_published();
@@ -381,15 +387,16 @@ impl ReceiveRun {
         }
     }
 
-    /// A file of the destination has a further name, or not; what was copied has none.
-    fn end_renaming(&self, taken: TakenName, is_linked: bool) -> bool {
+    /// The new name is there or not, as a further name of a file of the destination or as a copy of it. Whether it
+    /// counts as renamed: what only samples were read of does so as a copy, too, because nobody has verified it.
+    fn end_renaming(&self, taken: TakenName, has_name: bool, is_linked: bool) -> bool {
         let Some(renaming) = &self.renaming else { return false };
-        if is_linked {
-            renaming.has_new_name(taken);
-        } else {
-            renaming.stays(taken.old);
+        match (has_name, is_linked) {
+            (true, true) => renaming.has_new_name(taken),
+            (true, false) => renaming.is_copied(taken),
+            (false, _) => renaming.stays(taken.old),
         }
-        is_linked
+        has_name && (is_linked || taken.by_samples)
     }
 
     /// Whether permissions, owner or group, and the time, are others than those to be set.

@@ -20,6 +20,8 @@ use super::only_there::OnlyThere;
 use crate::storage::posix::references::FoundReference;
 use crate::sync::{lock, wait_timeout};
 
+/// Bytes of the paths of what only the destination has: beyond, files are not noted.
+const PATH_BYTES: usize = 64 << 20;
 /// How often who waits for another reader looks whether all is over.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -49,12 +51,15 @@ type OldKey = (u64, Option<Time>);
 #[derive(Default)]
 struct OldFiles {
     files: Vec<OldFile>,
+    /// Bytes of the paths of `files`.
+    path_bytes: usize,
     /// Those that were not noted, because there are too many.
     left_out: u64,
     alike: HashMap<OldKey, AlikeFiles>,
     /// By size and the digest of the last name: the one to read first.
     by_name: HashMap<(u64, u64), u32>,
-    by_content: HashMap<[u8; 32], Vec<u32>>,
+    /// By key and content: files of several times may have the same samples.
+    by_content: HashMap<(OldKey, [u8; 32]), Vec<u32>>,
     /// By the digest of the path.
     by_path: HashMap<u64, u32>,
     renamed: RenamedFiles,
@@ -95,6 +100,8 @@ enum OldState {
 struct RenamedFiles {
     read: OnlyThere,
     by_samples: OnlyThere,
+    /// Files of which samples were read, and that were copied under their new names.
+    copied_by_samples: OnlyThere,
 }
 
 /// What becomes of a file of the source.
@@ -131,10 +138,11 @@ impl Renaming {
     pub(super) fn note(&self, path: &[u8], size: u64, mtime: Option<Time>) {
         let Some(key) = self.key(size, mtime) else { return };
         let files = &mut *lock(&self.files);
-        if files.files.len() >= limits::RENAMED_FILES {
+        if files.files.len() >= limits::RENAMED_FILES || files.path_bytes + path.len() > PATH_BYTES {
             files.left_out += 1;
             return;
         }
+        files.path_bytes += path.len();
         let number = files.files.len() as u32;
         let (state, found) = (OldState::Free, None);
         files.files.push(OldFile { path: path.into(), key, state, found, is_begun: false, is_told: false });
@@ -167,8 +175,9 @@ impl Renaming {
     pub(super) fn may_be(&self, item: &AskedItem) -> bool {
         let Some(key) = self.key(item.size, item.mtime) else { return false };
         let files = lock(&self.files);
-        // Of several, samples do not tell which one it is.
-        files.alike.get(&key).is_some_and(|alike| !self.by_samples() || alike.count == 1)
+        // Of several, samples do not tell which one it is. One that was not noted may be such.
+        let is_one = |alike: &AlikeFiles| alike.count == 1 && files.left_out == 0;
+        files.alike.get(&key).is_some_and(|alike| !self.by_samples() || is_one(alike))
     }
 
     /// What is worth reading before the source has told what its file holds: what has the same last name. Whoever comes
@@ -191,7 +200,7 @@ impl Renaming {
         let Some(key) = self.key(item.size, item.mtime) else { return NextOld::None };
         let mut files = lock(&self.files);
         loop {
-            if let Some(number) = files.take(content) {
+            if let Some(number) = files.take(key, content) {
                 return NextOld::Is(OldName(number));
             }
             if let Some(number) = files.begin_one(key) {
@@ -214,7 +223,7 @@ impl Renaming {
         }
         if let Some((found, digest)) = read {
             file.found = Some(found);
-            files.by_content.entry(digest).or_default().push(old.0);
+            files.by_content.entry((file.key, digest)).or_default().push(old.0);
         }
         self.read.notify_all();
     }
@@ -234,8 +243,18 @@ impl Renaming {
         let files = &mut *lock(&self.files);
         let Some(file) = files.files.get_mut(taken.old.0 as usize) else { return };
         file.state = OldState::Renamed;
-        let RenamedFiles { read, by_samples } = &mut files.renamed;
+        let RenamedFiles { read, by_samples, .. } = &mut files.renamed;
         (if taken.by_samples { by_samples } else { read }).add(file.key.0);
+    }
+
+    /// The file has been copied under its new name, and keeps its old one.
+    pub(super) fn is_copied(&self, taken: TakenName) {
+        let files = &mut *lock(&self.files);
+        let Some(file) = files.files.get_mut(taken.old.0 as usize) else { return };
+        file.state = OldState::Out;
+        if taken.by_samples {
+            files.renamed.copied_by_samples.add(file.key.0);
+        }
     }
 
     /// The file did not get its new name.
@@ -256,18 +275,18 @@ impl Renaming {
 
     /// All that have another name now.
     pub(super) fn renamed(&self) -> OnlyThere {
-        let RenamedFiles { read, by_samples } = lock(&self.files).renamed;
+        let RenamedFiles { read, by_samples, .. } = lock(&self.files).renamed;
         OnlyThere { items: read.items + by_samples.items, bytes: read.bytes + by_samples.bytes }
     }
 
-    /// With what was renamed.
+    /// With what was renamed. What only samples tell of counts as unread, whether it was renamed or copied.
     pub(super) fn counted(&self, counts: DestinationCounts) -> DestinationCounts {
-        let RenamedFiles { read, by_samples } = lock(&self.files).renamed;
+        let RenamedFiles { read, by_samples, copied_by_samples: copied } = lock(&self.files).renamed;
         DestinationCounts {
             files_renamed: read.items,
             bytes_renamed: read.bytes,
-            files_renamed_unread: by_samples.items,
-            bytes_renamed_unread: by_samples.bytes,
+            files_renamed_unread: by_samples.items + copied.items,
+            bytes_renamed_unread: by_samples.bytes.saturating_add(copied.bytes),
             ..counts
         }
     }
@@ -275,9 +294,9 @@ impl Renaming {
 
 impl OldFiles {
     /// Takes one that holds this.
-    fn take(&mut self, content: [u8; 32]) -> Option<u32> {
+    fn take(&mut self, key: OldKey, content: [u8; 32]) -> Option<u32> {
         let Self { files, by_content, .. } = self;
-        let numbers = by_content.get_mut(&content)?;
+        let numbers = by_content.get_mut(&(key, content))?;
         while let Some(number) = numbers.pop() {
             if let Some(file) = files.get_mut(number as usize).filter(|file| file.state == OldState::Free) {
                 file.state = OldState::Taken;
@@ -413,6 +432,52 @@ mod tests {
             assert!(!renaming.may_be(&AskedItem { mtime: Some(time), ..item("new", size) }), "{size}");
         }
         assert!(!renaming.may_be(&AskedItem { mtime: None, ..item("new", 6) }));
+    }
+
+    /// Two files of one size and one content, but of two times.
+    #[test]
+    fn samples_find_no_file_of_another_time() {
+        let renaming = Renaming::new(Renames::Quick);
+        renaming.note(b"a", 5, Some(Time::new(1, 2)));
+        let at = |nanos| AskedItem { mtime: Some(Time::new(1, nanos)), ..item("new", 5) };
+        // Somebody has asked for it, and it is something else.
+        assert_eq!(told(&renaming, &at(2), 2, &|_| Some(1)), None);
+        renaming.note(b"b", 5, Some(Time::new(1, 3)));
+        assert_eq!(told(&renaming, &at(3), 1, &|_| Some(1)), Some(b"b".to_vec()));
+        assert_eq!(told(&renaming, &at(3), 1, &|_| Some(1)), None);
+    }
+
+    #[test]
+    fn paths_are_bounded_in_bytes_and_samples_are_not_believed_beyond() {
+        const LONG: usize = 60_000;
+        let renaming = Renaming::new(Renames::Quick);
+        let note = |number: u32| {
+            let mut path = vec![b'x'; LONG];
+            path[..4].copy_from_slice(&number.to_be_bytes());
+            renaming.note(&path, 5, Some(Time::new(1, number)));
+        };
+        let fit = (PATH_BYTES / LONG) as u32;
+        (1..=fit).for_each(note);
+        assert!(renaming.left_out() == 0 && renaming.may_be(&item("new", 5)));
+        (fit + 1..=fit + 2).for_each(note);
+        let held = lock(&renaming.files).files.iter().map(|file| file.path.len()).sum::<usize>();
+        assert!(held <= PATH_BYTES && held > PATH_BYTES - LONG, "{held}");
+        assert_eq!(renaming.left_out(), 2);
+        assert!(!renaming.may_be(&item("new", 5)));
+    }
+
+    #[test]
+    fn copy_by_samples_counts_as_unread_and_its_old_name_is_deleted() {
+        for by_samples in [true, false] {
+            let renaming = Renaming::new(Renames::Quick);
+            renaming.note(b"a", 5, Some(Time::new(1, 1)));
+            renaming.is_copied(TakenName { old: OldName(0), by_samples });
+            let DestinationCounts { files_renamed, files_renamed_unread, bytes_renamed_unread, .. } =
+                renaming.counted(DestinationCounts::default());
+            let unread = u64::from(by_samples);
+            assert_eq!((files_renamed, files_renamed_unread, bytes_renamed_unread), (0, unread, 5 * unread));
+            assert_eq!((renaming.renamed(), renaming.renamed_at(b"a")), (OnlyThere::default(), None));
+        }
     }
 
     /// What is only to be read some time is read by whoever needs it first.

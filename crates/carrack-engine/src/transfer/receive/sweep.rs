@@ -5,6 +5,7 @@
 //! which it has told all names, that no rule protects, on the file system of that directory.
 
 mod deleting;
+mod finding;
 mod list;
 
 use std::collections::{HashMap, HashSet};
@@ -18,6 +19,7 @@ use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Reason, Sid
 use carrack_core::request::{DeleteOrder, DeletionExtent};
 
 use self::deleting::Deleting;
+use self::finding::{Finding, UnsureDirectories};
 use self::list::DeletionList;
 use super::changes::{Changes, short_digest};
 use super::only_there::OnlyThere;
@@ -95,7 +97,11 @@ struct Swept {
     /// Why something could not be found out: the first, and how many.
     unknown: Option<Failure>,
     list: DeletionList,
+    /// What is on the list.
     found: OnlyThere,
+    unsure: UnsureDirectories,
+    /// Digests of the paths of those directories on the list that stay, because something is kept in them.
+    stay: HashSet<u64>,
     ended: SweepEnd,
 }
 
@@ -274,10 +280,10 @@ impl Sweep {
         // What earlier sessions have brought is no part of it, either.
         let brought = shared.min(state.brought);
         (state.shared, state.brought) = (state.shared + shared - brought, state.brought - brought);
-        let Swept { list, found, .. } = state;
+        let Swept { list, found, unsure, .. } = state;
         let renaming = self.renaming.as_deref();
-        let mut finding = Finding { may: &self.may, destination, scope, device, list, found, renaming };
-        paths.iter().try_for_each(|path| finding.one(path, false).map(drop))
+        let mut finding = Finding { may: &self.may, destination, scope, device, list, found, unsure, renaming };
+        paths.iter().try_for_each(|path| finding.all_at(path))
     }
 
     /// The rules as they hold in a directory.
@@ -294,14 +300,25 @@ impl Sweep {
 
     /// What is about to be deleted, where somebody is to be asked about that.
     pub fn question(&self, failed: u64, plan_only: bool) -> Option<DeletionExtent> {
-        let state = &*lock(&self.state);
-        if !self.may.order.asks || plan_only || self.why_not(state, failed).is_some() {
+        if !self.may.order.asks || plan_only {
+            return None;
+        }
+        let state = &mut *lock(&self.state);
+        self.settle(state);
+        if self.why_not(state, failed).is_some() {
             return None;
         }
         let OnlyThere { items, bytes } = self.to_delete(state);
         let most = self.most(state).unwrap_or(u64::MAX);
         let bytes = (items <= most).then_some(bytes);
         Some(DeletionExtent { items: items.min(most), of: state.there(), bytes }).filter(DeletionExtent::is_large)
+    }
+
+    /// Finds out which directories stay because something is kept in them: by now it is known what has been renamed.
+    fn settle(&self, state: &mut Swept) {
+        if let Some(renaming) = self.renaming.as_deref() {
+            state.stay = state.unsure.that_stay(renaming);
+        }
     }
 
     /// Deletes what was found, unless something speaks against it: `failed` items have failed otherwise, or whoever was
@@ -315,6 +332,7 @@ impl Sweep {
         source: &dyn SourceNow,
     ) {
         let state = &mut *lock(&self.state);
+        self.settle(state);
         let refused = self.why_not(state, failed).or_else(|| (!may).then(|| declined(self.to_delete(state).items)));
         let would = if refused.is_some() { 0 } else { self.most(state).unwrap_or(u64::MAX) };
         let most = if plan_only { 0 } else { would };
@@ -335,7 +353,11 @@ impl Sweep {
             bytes: 0,
             told: Vec::new(),
         };
-        let walked = list.each(&mut |path, kind, size| deleting.take(path, kind, size));
+        let stay = &state.stay;
+        let walked = list.each(&mut |path, kind, size| {
+            let stays = kind == ItemKind::Directory && stay.contains(&short_digest(path));
+            stays || deleting.take(path, kind, size)
+        });
         deleting.go_on();
         let Deleting { mut ended, mut told, .. } = deleting;
         self.tell_items(&mut told);
@@ -385,15 +407,17 @@ impl Sweep {
                     .for_reason(reason),
             )
         };
+        let unknown = state.unknown.as_ref().filter(|_| !self.may.order.ignore_errors);
         let found = self.to_delete(state).items;
-        if found == 0 {
+        // What could not be looked at there may be what only the destination has.
+        if found == 0 && unknown.is_none_or(|why| why.side != Side::Destination) {
             return None;
         }
         if failed > 0 && !self.may.order.ignore_errors {
             let items = if failed == 1 { "an item".to_owned() } else { format!("{failed} items") };
             return nothing(format!("{items} failed"), Reason::DeletionUnsure);
         }
-        if let Some(why) = state.unknown.as_ref().filter(|_| !self.may.order.ignore_errors) {
+        if let Some(why) = unknown {
             return nothing(why.to_string(), Reason::DeletionUnsure);
         }
         if !state.has_names && !self.may.order.allow_empty {
@@ -405,10 +429,11 @@ impl Sweep {
         }
     }
 
-    /// What was found, without what has another name by now.
+    /// What was found and may go, without what has another name by now.
     fn to_delete(&self, state: &Swept) -> OnlyThere {
         let OnlyThere { items, bytes } = self.renaming.as_ref().map(|renaming| renaming.renamed()).unwrap_or_default();
-        OnlyThere { items: state.found.items.saturating_sub(items), bytes: state.found.bytes.saturating_sub(bytes) }
+        let found = state.may_go();
+        OnlyThere { items: found.items.saturating_sub(items), bytes: found.bytes.saturating_sub(bytes) }
     }
 
     /// How it ended; before that, what was found.
@@ -426,7 +451,12 @@ fn declined(items: u64) -> Failure {
 impl Swept {
     /// Items that the destination had when they were looked at, without those that no rule lets go.
     fn there(&self) -> u64 {
-        self.shared.saturating_add(self.found.items)
+        self.shared.saturating_add(self.may_go().items)
+    }
+
+    /// What is on the list, without the directories that stay because something is kept in them.
+    fn may_go(&self) -> OnlyThere {
+        OnlyThere { items: self.found.items.saturating_sub(self.stay.len() as u64), ..self.found }
     }
 
     /// Whether the destination may have names of a directory in another form.
@@ -477,57 +507,6 @@ fn enter(destination: &dyn Destination, scope: &mut Scope<'_>, directory: &[u8])
         destination.read_rules(&join(directory, name), limits::FILTER_BYTES).map_err(|why| why.message())
     };
     scope.enter(directory, read).map_err(|why| failure(ErrorCode::Usage, Side::Destination, why).at_path(directory))
-}
-
-/// Looks at what only the destination has.
-struct Finding<'a> {
-    may: &'a SweepOrder,
-    destination: &'a dyn Destination,
-    scope: Scope<'a>,
-    /// The file system that it has to be on, as far as that is known.
-    device: Option<u64>,
-    list: &'a mut DeletionList,
-    found: &'a mut OnlyThere,
-    renaming: Option<&'a Renaming>,
-}
-
-impl Finding<'_> {
-    /// Puts an item on the list, what is in it before it; `false` if anything stays at its place. In a directory that
-    /// is `deleted` itself, some rules do not hold.
-    fn one(&mut self, path: &[u8], deleted: bool) -> Result<bool, Failure> {
-        let standing = self.destination.standing(&[path], None).pop().transpose()?.flatten();
-        // Somebody else was quicker.
-        let Some(there) = standing else { return Ok(true) };
-        let (state, device) = (there.state, there.device());
-        let is_directory = state.kind == ItemKind::Directory;
-        if device != self.device || self.may.protects(path) || !self.scope.takes(path, is_directory, deleted) {
-            return Ok(false);
-        }
-        if is_directory && !self.all_in(path)? {
-            return Ok(false);
-        }
-        self.list.push(self.destination, path, state.kind, state.size)?;
-        self.found.add(state.size);
-        if let (ItemKind::File, Some(renaming)) = (state.kind, self.renaming) {
-            renaming.note(path, state.size, state.mtime);
-        }
-        // The directory goes, unless this stays in it under another name.
-        Ok(is_directory || !self.may.keeps_beside())
-    }
-
-    fn all_in(&mut self, directory: &[u8]) -> Result<bool, Failure> {
-        let mut names = Vec::new();
-        // Where something of Carrack's own stays, its directory does.
-        let mut goes = self.destination.list(directory, &mut |name| {
-            names.push(name.to_vec());
-            true
-        })?;
-        enter(self.destination, &mut self.scope, directory)?;
-        for name in names {
-            goes &= self.one(&join(directory, &name), true)?;
-        }
-        Ok(goes)
-    }
 }
 
 #[cfg(test)]

@@ -93,3 +93,22 @@ fn what_speaks_against_a_deletion_is_known_before_it() {
     fs::create_dir(sandbox.path("empty")).unwrap();
     sandbox.run(["sync", "--delete-before", "empty/", "dst"]).failed_with(23, &["source is empty"]);
 }
+
+/// A directory that only the destination has, and that cannot be read, is told, also where nothing else is to go.
+#[test]
+fn directory_that_cannot_be_looked_at_is_told_where_nothing_else_is_deleted() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("src/a", "x");
+    sandbox.write("dst/shut/only", "x");
+    open_to_all(&sandbox);
+    fs::set_permissions(sandbox.path("dst"), Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(sandbox.path("dst/shut"), Permissions::from_mode(0o000)).unwrap();
+    for order in ["--delete", "--delete-before"] {
+        let ran = under(&sandbox, &NOBODY, &["sync", order, "src/", "dst"]);
+        ran.failed_with(23, &["shut: list", "nothing was deleted"]);
+        assert!(sandbox.path("dst/shut/only").exists());
+    }
+}

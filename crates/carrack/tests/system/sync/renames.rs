@@ -1,7 +1,7 @@
 //! `--detect-renames`: what the source has renamed is renamed at the destination, and nothing of it is sent.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use super::{numbers, set_mtime};
 use crate::support::node::Node;
 #[cfg(feature = "service")]
 use crate::support::service::{Service, add_endpoints};
-use crate::support::{Ran, Sandbox, same_tree, tree};
+use crate::support::{Ran, Sandbox, is_root, same_tree, tree};
 
 /// What was sent, what was renamed as read by both sides, and what by samples.
 const TOLD: [&str; 5] = ["files", "files_renamed", "bytes_renamed", "files_renamed_unread", "items_deleted"];
@@ -68,14 +68,20 @@ fn renamed_directory_is_renamed_and_nothing_of_it_is_sent() {
     }
 }
 
+/// What a file holds that has the samples of another, and not its content.
+fn same_samples(path: &Path) -> Vec<u8> {
+    let mut content = fs::read(path).unwrap();
+    content[1 << 20] ^= 1;
+    content
+}
+
 /// Two files of one size, time, beginning, middle sample and end.
 #[test]
 fn only_quick_is_fooled_by_samples_and_says_that_nothing_is_verified() {
     for how in ["--detect-renames", "--detect-renames=quick"] {
         let sandbox = Sandbox::new();
         scene(&sandbox);
-        let mut content = fs::read(sandbox.path("src/d/large")).unwrap();
-        content[1 << 20] ^= 1;
+        let content = same_samples(&sandbox.path("src/d/large"));
         fs::remove_file(sandbox.path("src/d/large")).unwrap();
         modify(&sandbox.write("src/other", &content), sandbox.modified("dst/d/large"));
         let ran = sandbox.ok(["sync", "--json", "--delete", how, "src/", "dst"]);
@@ -94,6 +100,86 @@ fn only_quick_is_fooled_by_samples_and_says_that_nothing_is_verified() {
     rename(&sandbox, "src/d/large", "src/other");
     let ran = sandbox.ok(["sync", "--delete", "--detect-renames=quick", "src/", "dst"]);
     assert!(ran.stderr.contains("not verified"), "{}", ran.stderr);
+}
+
+/// A file with other permissions gets no further name: a copy of what only samples were read of is no more verified.
+#[test]
+fn quick_says_of_a_copy_too_that_it_is_not_verified() {
+    for words in [&["--json"][..], &[]] {
+        let sandbox = Sandbox::new();
+        scene(&sandbox);
+        let content = same_samples(&sandbox.path("src/d/large"));
+        fs::remove_file(sandbox.path("src/d/large")).unwrap();
+        let other = sandbox.write("src/other", content);
+        modify(&other, sandbox.modified("dst/d/large"));
+        fs::set_permissions(&other, Permissions::from_mode(0o600)).unwrap();
+        let sync = |dry: &[&str]| {
+            let quick = ["--delete", "--detect-renames=quick", "src/", "dst"];
+            sandbox.ok([&["sync"], words, dry, &quick].concat())
+        };
+        let (planned, ran) = (sync(&["-n"]), sync(&[]));
+        assert_eq!(fs::metadata(sandbox.path("dst/other")).unwrap().mode() & 0o777, 0o600);
+        assert!(!sandbox.path("dst/d/large").exists());
+        if words.is_empty() {
+            assert!(planned.stderr.contains("not verified"), "{}", planned.stderr);
+            assert!(ran.stderr.contains("not verified"), "{}", ran.stderr);
+            continue;
+        }
+        assert_eq!(told(&planned)[..4], [0, 0, 0, 1]);
+        assert_eq!(told(&ran), [0, 0, 0, 1, 1]);
+        assert_eq!(numbers(&ran, &["files_copied_there"]), [0]);
+    }
+}
+
+/// Whichever of them is asked about first. Names of one file are one.
+#[test]
+fn quick_believes_nothing_of_what_two_files_of_the_source_may_be() {
+    let sandbox = Sandbox::new();
+    scene(&sandbox);
+    rename(&sandbox, "src/d/large", "src/n2");
+    let content = same_samples(&sandbox.path("src/n2"));
+    modify(&sandbox.write("src/n1", content), sandbox.modified("src/n2"));
+    let quick = |words: &[&str]| {
+        sandbox.ok([&["sync", "--delete", "--detect-renames=quick"], words, &["src/", "dst"]].concat())
+    };
+    let planned = quick(&["-n", "-i"]);
+    for name in [" n1\n", " n2\n"] {
+        assert!(planned.stdout.contains(name), "{}", planned.stdout);
+    }
+    assert_eq!(told(&quick(&["--json"])), [2, 0, 0, 0, 1]);
+    same_tree(&sandbox.path("src"), &sandbox.path("dst"));
+    fs::remove_file(sandbox.path("src/n1")).unwrap();
+    quick(&[]);
+    rename(&sandbox, "src/n2", "src/n3");
+    fs::hard_link(sandbox.path("src/n3"), sandbox.path("src/n4")).unwrap();
+    assert_eq!(numbers(&quick(&["--json"]), &["files", "files_renamed_unread"]), [0, 1]);
+    same_tree(&sandbox.path("src"), &sandbox.path("dst"));
+}
+
+/// Whoever owns a file can alter it at any time, under its new name as well.
+#[test]
+fn file_of_another_user_is_copied_and_gets_no_new_name() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    scene(&sandbox);
+    let owner = |path: &str| fs::metadata(sandbox.path(path)).unwrap().uid();
+    chown(sandbox.path("dst/d/large"), Some(65534), None).unwrap();
+    rename(&sandbox, "src/d/large", "src/large");
+    let words = ["sync", "--json", "--delete", "--detect-renames", "src/", "dst"];
+    let ran = sandbox.ok(words);
+    assert_eq!(numbers(&ran, &["files", "files_renamed", "files_copied_there"]), [0, 0, 1]);
+    assert_eq!(owner("dst/large"), 0);
+    same_tree(&sandbox.path("src"), &sandbox.path("dst"));
+    // Where owners are given, it is the one that is wanted.
+    for path in ["src/large", "dst/large"] {
+        chown(sandbox.path(path), Some(65534), None).unwrap();
+    }
+    rename(&sandbox, "src/large", "src/larger");
+    let ran = sandbox.ok([&words[..], &["--owner"]].concat());
+    assert_eq!(numbers(&ran, &["files", "files_renamed"]), [0, 1]);
+    assert_eq!(owner("dst/larger"), 65534);
 }
 
 #[test]
@@ -172,6 +258,37 @@ fn rename_is_no_deletion_and_takes_nothing_that_is_to_stay() {
     let ran = sync(&["--detect-renames", "--max-delete=1"]);
     assert_eq!((ran.code, told(&ran)[1]), (25, 1));
     assert!(!sandbox.path("dst/large").exists() && sandbox.path("dst/a").exists());
+}
+
+/// What is renamed leaves nothing where it was, so its directory goes; one in which a deleted file is kept stays. Both
+/// are counted before anything is deleted.
+#[test]
+fn emptied_directories_go_where_deleted_files_are_kept_beside() {
+    for how in ["--detect-renames", "--detect-renames=quick"] {
+        let sandbox = Sandbox::new();
+        scene(&sandbox);
+        let sync = |more: &[&str]| {
+            let words = ["sync", "--json", "--delete", "-b", "--max-delete=2", how, "src/", "dst"];
+            sandbox.ok([&words[..], more].concat())
+        };
+        rename(&sandbox, "src/d", "src/new");
+        let planned = sync(&["-n"]);
+        assert_eq!(numbers(&planned, &["items_only_there", "items_deleted"]), [2, 0], "{how}");
+        assert_eq!(numbers(&sync(&[]), &["items_only_there", "items_deleted"]), [0, 2], "{how}");
+        same_tree(&sandbox.path("src"), &sandbox.path("dst"));
+        // Beside what has other names by now, a file is gone for good.
+        rename(&sandbox, "src/new/e", "src/e");
+        rename(&sandbox, "src/new/large", "src/large");
+        fs::remove_dir_all(sandbox.path("src/new")).unwrap();
+        let planned = sync(&["-n"]);
+        assert_eq!(numbers(&planned, &["items_only_there", "items_deleted"]), [2, 0], "{how}");
+        assert_eq!(numbers(&sync(&[]), &["items_only_there", "items_deleted"]), [0, 2], "{how}");
+        assert_eq!(fs::read_to_string(sandbox.path("dst/new/b~")).unwrap(), "two");
+        assert_eq!(fs::read_dir(sandbox.path("dst/new")).unwrap().count(), 1, "{how}");
+        assert_eq!(numbers(&sync(&[]), &["items_only_there", "items_deleted"]), [0, 0], "{how}");
+        fs::remove_dir_all(sandbox.path("dst/new")).unwrap();
+        same_tree(&sandbox.path("src"), &sandbox.path("dst"));
+    }
 }
 
 /// What differs in permissions or time from what is to be is copied there, and is never set in place.

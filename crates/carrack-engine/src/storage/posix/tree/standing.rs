@@ -253,9 +253,14 @@ impl Tree {
     }
 
     /// Whether two different names may be one in a directory. One that is yet to be made is like the one it is made in.
-    pub fn folds_names(&self, directory: &[u8]) -> bool {
-        let found = self.shared.directories.find(directory);
-        found.map_or_else(|| self.folds_names(split_name(directory).0), |open| open.folds())
+    pub fn folds_names(&self, mut directory: &[u8]) -> bool {
+        loop {
+            match self.shared.directories.find(directory) {
+                Some(open) => return open.folds(),
+                // The top is always found.
+                None => directory = split_name(directory).0,
+            }
+        }
     }
 
     /// Whether upper and lower case are surely one at the top.
@@ -311,14 +316,19 @@ impl Tree {
         }
     }
 
-    /// Takes away one name of a file that has another, if it is this one (device and inode).
+    /// Takes away one name of a file that has another, if it is this one (device and inode); `false` if another one
+    /// stands there, or nothing.
     ///
     /// # Errors
     /// Why it stays.
     pub fn forget_name(&self, path: &[u8], file: (u64, u64)) -> Result<bool, Failure> {
         let (parent, name) = split_name(path);
         let fail = |error: io::Error| io_failure(Side::Destination, "rename", &error).at_path(path);
-        let directory = self.open_below(parent).map_err(fail)?;
+        let directory = match self.open_below(parent) {
+            // The name went with its directory.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            opened => opened.map_err(fail)?,
+        };
         let is_it = stat_entry(&directory, name).map_err(fail)?.is_some_and(|it| (it.device, it.inode) == file);
         if is_it {
             let gone = writable(&directory, || directory.unlink(name));

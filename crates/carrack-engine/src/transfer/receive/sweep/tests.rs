@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use carrack_core::filter::RuleForm;
 use carrack_core::request::Durability;
-use carrack_sys::dir::Dir;
+use carrack_sys::dir::{Dir, Links};
 
 use super::*;
 use crate::storage::posix::tree::Tree;
@@ -51,6 +51,49 @@ fn deletion_ends_with_its_transfer() {
     sweep.delete(&tree, (0, true), false, &Known { patience: AtomicUsize::new(4), ..Known::default() });
     assert_eq!(sweep.ended().deleted.items, 4);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 5);
+}
+
+/// However deep: no level costs anything of the stack, and each directory is empty when its turn comes.
+#[test]
+fn three_thousand_levels_are_listed_and_deleted_on_a_small_stack() {
+    const LEVELS: usize = 3000;
+    let place = tempfile::tempdir().unwrap();
+    let root = Dir::open_ambient(place.path()).unwrap();
+    let deep = vec!["d"; LEVELS].join("/").into_bytes();
+    root.make_dir_all(&deep, Links::Refuse).unwrap().create_new(b"file").unwrap();
+    let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
+    let sweep = Sweep::new(SweepOrder::default(), None, None, None);
+    sweep.has(&tree, [(&b"told"[..], false)].into_iter());
+    std::thread::scope(|scope| {
+        let small = std::thread::Builder::new().stack_size(512 << 10);
+        let listing = small.spawn_scoped(scope, || sweep.listed(&tree, &[(b"".to_vec(), true)], None));
+        listing.unwrap().join().unwrap();
+    });
+    sweep.delete(&tree, (0, true), false, &Known::default());
+    let SweepEnd { deleted, why, .. } = sweep.ended();
+    assert_eq!((deleted.items, why), (LEVELS as u64 + 1, None));
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+/// What no message can name stays, and is the reason why nothing goes.
+#[test]
+fn directory_deeper_than_a_path_may_be_keeps_everything() {
+    let place = tempfile::tempdir().unwrap();
+    let root = Dir::open_ambient(place.path()).unwrap();
+    let deep = vec!["n".repeat(limits::NAME_BYTES); limits::PATH_BYTES / limits::NAME_BYTES].join("/").into_bytes();
+    assert!(deep.len() > limits::PATH_BYTES);
+    root.make_dir_all(&deep, Links::Refuse).unwrap();
+    std::fs::create_dir(place.path().join("d")).unwrap();
+    std::fs::write(place.path().join("d/only"), "x").unwrap();
+    let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
+    let sweep = Sweep::new(SweepOrder::default(), None, None, None);
+    sweep.has(&tree, [(&b"d"[..], false)].into_iter());
+    sweep.listed(&tree, &[(b"d".to_vec(), true), (b"".to_vec(), true)], None);
+    sweep.delete(&tree, (0, true), false, &Known::default());
+    let SweepEnd { deleted, why, .. } = sweep.ended();
+    let why = why.map(|why| why.to_string()).unwrap_or_default();
+    assert!(deleted.items == 0 && why.contains("deeper than 65535 bytes of path"), "{why}");
+    assert!(place.path().join("d/only").exists());
 }
 
 /// Rules in a directory that goes hold for nothing beside it.

@@ -135,6 +135,19 @@ fn directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() {
     assert_eq!((read("d/a"), read("d/A")), (b"a".to_vec(), b"A".to_vec()));
 }
 
+/// A peer tells of names in directories of any depth that are yet to be made: no level costs anything of the stack.
+#[test]
+fn directory_of_ten_thousand_missing_levels_folds_as_the_top_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = folding(directory.path());
+    let deep = vec!["d"; 10_000].join("/").into_bytes();
+    std::thread::scope(|scope| {
+        let small = std::thread::Builder::new().stack_size(256 << 10);
+        let folds = small.spawn_scoped(scope, || tree.folds_names(&deep)).unwrap().join().unwrap();
+        assert_eq!(folds, tree.folds_names(b""));
+    });
+}
+
 /// Where names may be one, a further name of a file is still a name of its own; another form of its first name is not.
 #[test]
 fn further_names_are_kept_where_names_fold() {

@@ -61,6 +61,9 @@ fn name_is_forgotten_only_while_it_is_of_that_file() {
     assert_eq!(scene.tree.forget_name(b"d/old name", file("new/d/old name")).ok(), Some(true));
     assert_eq!(scene.tree.forget_name(b"d/old name", other).ok(), Some(false), "it is gone");
     assert_eq!(file("new/d/other"), other);
+    // Somebody has removed the directory: nothing of it is left to do, and nothing has failed.
+    fs::remove_dir_all(scene.place.path().join("new/d")).unwrap();
+    assert_eq!(scene.tree.forget_name(b"d/other", other).ok(), Some(false), "its directory is gone");
 }
 
 #[test]
