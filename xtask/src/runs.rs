@@ -19,6 +19,7 @@ const SWEEPS: &[(&str, &str, (&str, &str))] = &[
     ("confined", "service::confined::", ("CARRACK_RACE_SECONDS", "60")),
     ("rights", "service::rights::", ("CARRACK_RIGHTS_SECONDS", "5")),
     ("sync-race", "sync::races::", ("CARRACK_RACE_SECONDS", "60")),
+    ("delta-kill", "crash::changed::", ("CARRACK_SWEEP", "all")),
     ("sync-kill", "crash::syncs::", ("CARRACK_SWEEP", "100")),
     ("sync", "sync::oracle::", ("CARRACK_SWEEP", "5000")),
 ];

@@ -2,6 +2,7 @@
 //! under a final name is right, the same command run again completes, and nothing is left over after it.
 
 mod attributed;
+mod changed;
 mod linked;
 mod renamed;
 mod syncs;
@@ -100,9 +101,14 @@ enum Victim {
     Both,
 }
 
+/// What stands at the destination before: a name, and what it holds.
+type Standing = (&'static str, Vec<u8>);
+
 /// A kill sweep's scene: a source tree, and a node at the other end, or none.
 struct Scene {
     sandbox: Sandbox,
+    old: Vec<Standing>,
+    more: &'static [&'static str],
     node: Option<Node>,
     from: String,
     to: String,
@@ -121,21 +127,24 @@ impl Scene {
             _ => ("tree/".to_string(), at("root/to")),
         };
         let there = sandbox.path("root/to");
-        Self { sandbox, node, from, to, there }
+        Self { sandbox, old: vec![("large", b"old".to_vec())], more: &[], node, from, to, there }
     }
 
     fn command(&self) -> Command {
         let mut command = self.sandbox.carrack();
         // Blocks small enough that a file has several, and streams few enough that each does something.
-        command.args(["--block=1M", "--streams=2"]);
+        command.args(["--block=1M", "--streams=2"]).args(self.more);
         command.args(self.node.as_ref().map(Node::token)).args([&self.from, &self.to]);
         command
     }
 
     fn prepare(&self) -> Watcher {
         let _ = fs::remove_dir_all(self.sandbox.path("root"));
-        self.sandbox.write("root/to/large", "old");
-        Watcher::start(&self.there, allowed(&self.sandbox.path("tree"), &[("large", b"old")]))
+        for (name, content) in &self.old {
+            self.sandbox.write(format!("root/to/{name}"), content);
+        }
+        let old: Vec<(&str, &[u8])> = self.old.iter().map(|(name, content)| (*name, &content[..])).collect();
+        Watcher::start(&self.there, allowed(&self.sandbox.path("tree"), &old))
     }
 
     /// Killed at the n-th of a call; then what is there is right, and the same again completes.
@@ -157,6 +166,20 @@ impl Scene {
     }
 }
 
+impl Scene {
+    fn sweep(&self, calls: &[&str], few: u64) {
+        self.prepare().end();
+        let all = places(&self.sandbox, &self.command(), calls);
+        assert!(all.len() > 12, "{all:?}");
+        let chosen = spread(all.len() as u64, points(few));
+        println!("{} to {}: {} of {} points", self.from, self.to, chosen.len(), all.len());
+        for place in chosen {
+            let (call, nth) = &all[place as usize - 1];
+            self.strike(call, *nth);
+        }
+    }
+}
+
 /// Where a command can be killed: each call, and each time that the thread makes it that makes it most often.
 #[track_caller]
 pub fn places(sandbox: &Sandbox, command: &Command, calls: &[&str]) -> Vec<(String, u64)> {
@@ -170,16 +193,7 @@ pub fn places(sandbox: &Sandbox, command: &Command, calls: &[&str]) -> Vec<(Stri
 }
 
 fn sweep(victim: Victim, few: u64) {
-    let scene = Scene::new(victim);
-    scene.prepare().end();
-    let all = places(&scene.sandbox, &scene.command(), &CALLS);
-    assert!(all.len() > 12, "{all:?}");
-    let chosen = spread(all.len() as u64, points(few));
-    println!("{victim:?}: {} of {} points", chosen.len(), all.len());
-    for place in chosen {
-        let (call, nth) = &all[place as usize - 1];
-        scene.strike(call, *nth);
-    }
+    Scene::new(victim).sweep(&CALLS, few);
 }
 
 #[test]

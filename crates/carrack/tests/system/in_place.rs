@@ -350,6 +350,36 @@ fn read_only_file_of_ones_own_is_written_over() {
     }
 }
 
+/// One whose time its owner alone may set is not written over, and nothing says afterwards that it was.
+#[test]
+fn file_of_another_that_cannot_be_marked_stays_as_it_is() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    open_to_all(&sandbox);
+    sandbox.write("tree/large", tree::bytes(2 * MIB, 1));
+    let other = tree::bytes(2 * MIB, 2);
+    old(&sandbox, "to/large", &other);
+    fs::set_permissions(sandbox.path("to/large"), fs::Permissions::from_mode(0o666)).unwrap();
+    for path in ["tree", "tree/large", "to"] {
+        chown(sandbox.path(path), Some(65534), Some(65534)).unwrap();
+    }
+    let inode = sandbox.inode("to/large");
+    let is_as_it_was = || {
+        let metadata = fs::metadata(sandbox.path("to/large")).unwrap();
+        let (mode, time) = (metadata.permissions().mode() & 0o7777, metadata.modified().unwrap());
+        assert_eq!((sandbox.inode("to/large"), mode, time), (inode, 0o666, old_time()));
+        assert!(fs::read(sandbox.path("to/large")).unwrap() == other);
+    };
+    under(&sandbox, &NOBODY, &["copy", "--inplace", "tree/", "to"]).failed_with(23, &["large", "to write in place"]);
+    is_as_it_was();
+    assert!(sandbox.markers("to").is_empty());
+    let again = under(&sandbox, &NOBODY, &["copy", "--ignore-existing", "tree/", "to"]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    is_as_it_was();
+}
+
 /// The time of a mixture tells of it where no marker does: another run's, one that was collected, none at all.
 #[test]
 fn time_of_a_mixture_is_believed_without_its_marker() {

@@ -136,6 +136,31 @@ fn held_blocks_have_digests_of_the_kind_agreed() {
     is_violation(sender_with(none, now, Some(LARGE)).handle_message(now, held(0, vec![short])));
 }
 
+/// What the receiver had of a file saves nothing where no file comes of it.
+#[test]
+fn nothing_was_saved_of_a_file_that_failed() {
+    let now = Instant::now();
+    for result in [ItemResult::Failed(failure()), ItemResult::Kept] {
+        let mut sender = recovering(now, Some(LARGE));
+        let taken_over = PeerMessage::Held { item: ItemId(1), first: 1, digests: vec![digest(2)], taken_over: true };
+        sender.handle_message(now, held(0, vec![digest(1)])).unwrap();
+        sender.handle_message(now, taken_over).unwrap();
+        accept(&mut sender, now);
+        for (index, of) in [(0, 1), (1, 2)] {
+            let offset = check(&mut sender, now, StreamId(1));
+            assert_eq!(offset, index * u64::from(BLOCK));
+            sender.handle_block_checked(now, StreamId(1), ItemId(1), offset, Ok(digest(of)));
+        }
+        let saved = |sender: &Sender| {
+            let counts = sender.totals().counts;
+            (counts.bytes_resumed, counts.bytes_taken_over)
+        };
+        assert_eq!(saved(&sender), (u64::from(BLOCK), u64::from(BLOCK)));
+        sender.handle_message(now, PeerMessage::Done { item: ItemId(1), result }).unwrap();
+        assert_eq!(saved(&sender), (0, 0));
+    }
+}
+
 #[test]
 fn block_that_storage_lost_is_taken_back() {
     let now = Instant::now();

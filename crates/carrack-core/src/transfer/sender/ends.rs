@@ -17,6 +17,10 @@ impl Sender {
         let Some(item) = self.take_out(id) else {
             return;
         };
+        if outcome != Outcome::Published {
+            // Nothing of it was saved: no file was made of it.
+            item.landed_bytes().1.uncount(&mut self.totals.counts);
+        }
         if item.shared && outcome == Outcome::Published {
             self.totals.counts.files_shared += 1;
             self.totals.counts.bytes_shared += item.size.unwrap_or(0);

@@ -5,6 +5,7 @@
 //! be written costs resume, never the transfer: what is not written down is sent again.
 
 mod found;
+mod mixtures;
 
 pub use found::{Abandoned, Looked, hold, left_of, look};
 
@@ -27,7 +28,7 @@ use carrack_core::tuning::Tuning;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
 use carrack_sys::{file, host};
 
-use self::found::forget;
+use self::found::{forget, is_in_place};
 use super::names::{PartKind, marker_name, new_tag, part_kind, tag_of};
 use super::own_directories::remove_unseen;
 use crate::storage::properties::MarkerRequest;
@@ -165,11 +166,6 @@ pub fn made_top(root: &Dir, request: &MarkerRequest) -> bool {
     !request.anew && replayed.is_some_and(|replayed| replayed.made_top)
 }
 
-/// Whether a record is that of a file that is written in place.
-fn is_in_place(part: &PartRecord) -> bool {
-    part.part_name == split_name(&part.path).1
-}
-
 /// Removes the part files that a marker tells of.
 fn remove_parts<'a>(root: &Dir, tag: Tag, parts: impl Iterator<Item = &'a PartRecord>) -> u64 {
     let removed = parts.filter(|part| {
@@ -188,8 +184,10 @@ impl Journal {
     pub fn open(root: &Dir, request: &MarkerRequest, durability: Durability, tuning: &Tuning) -> Option<Self> {
         let deadline = Instant::now() + tuning.marker_lock_patience;
         let numbers = (1..=MARKERS).filter(|_| request.anew);
-        let forgotten: Vec<Tag> =
-            numbers.filter_map(|number| forget(root, &marker_name(request.key, number))).collect();
+        let (mut forgotten, mut mixtures): (Vec<Tag>, _) = (Vec::new(), Vec::new());
+        for number in numbers {
+            forgotten.extend(forget(root, &marker_name(request.key, number), Some(&mut mixtures)));
+        }
         (1..=MARKERS).find_map(|number| {
             let name = marker_name(request.key, number);
             loop {
@@ -199,6 +197,7 @@ impl Journal {
                             Self::begin(root, name.clone(), request, (durability, tuning.marker_interval), file);
                         return begun
                             .map(|journal| Self { forgotten: forgotten.clone(), ..journal })
+                            .inspect(|journal| journal.name_earlier(&mixtures))
                             .inspect_err(|_| {
                                 if stat.size == 0 {
                                     drop(root.unlink(&name))
@@ -302,7 +301,12 @@ impl Journal {
     /// Whether an earlier session of this run may have been at work here: it has left the marker, or still holds it, as
     /// one does whose connection is lost at the other end alone.
     pub fn may_go_on(&self) -> bool {
-        self.is_resumed() || self.name != marker_name(self.key, 1)
+        self.is_resumed() || self.is_beside_another()
+    }
+
+    /// Whether another session of this copy had the first marker when this one began.
+    pub fn is_beside_another(&self) -> bool {
+        self.name != marker_name(self.key, 1)
     }
 
     /// Tags that nobody has any more.
@@ -391,33 +395,6 @@ impl Journal {
     /// Writes down a part file that has been made. If it cannot be, nothing may be claimed of it.
     pub fn part(&self, part: PartRecord) -> bool {
         self.append(&mut self.lock(), &[Record::Part(part)])
-    }
-
-    /// Writes down a file that is about to be written in place, and waits until that is on stable storage. Its record
-    /// names the file itself as its part, so nobody takes it for one that may be removed.
-    pub fn mixture(&self, file: PartRecord) {
-        {
-            let mut state = self.lock();
-            state.mixtures.entry(file.path.clone()).or_default().push(file.number);
-            self.append(&mut state, &[Record::Part(file)]);
-        }
-        self.sync();
-    }
-
-    /// Whether a file was being written in place when it was last told of.
-    pub fn is_mixture(&self, path: &[u8]) -> bool {
-        self.lock().mixtures.contains_key(path)
-    }
-
-    /// Something whole has the name: writes down that what was written in place there is no mixture any more.
-    pub fn is_whole(&self, path: impl FnOnce() -> Vec<u8>) {
-        let mut state = self.lock();
-        if state.mixtures.is_empty() {
-            return;
-        }
-        let numbers = state.mixtures.remove(&path()).unwrap_or_default();
-        let records: Vec<_> = numbers.into_iter().map(|part| Record::Dropped { part }).collect();
-        self.append(&mut state, &records);
     }
 
     /// A part file that was another one's until now, of which blocks were digested otherwise: one part has claims of
@@ -580,7 +557,7 @@ impl Journal {
         if whole && !self.partial {
             // Of other runs of the same copy, which crashed; those under way hold theirs.
             let others = (1..=MARKERS).map(|number| marker_name(self.key, number)).filter(|name| *name != self.name);
-            others.for_each(|name| _ = forget(&self.root, &name));
+            others.for_each(|name| _ = forget(&self.root, &name, None));
         }
     }
 }

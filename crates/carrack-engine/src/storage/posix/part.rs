@@ -3,9 +3,10 @@
 
 mod entry;
 mod holes;
+mod over;
 mod room;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +25,8 @@ use carrack_sys::{dir, file};
 
 pub use self::entry::PartEntry;
 pub(super) use self::entry::{EntrySource, check_twin, may_replace, stat_entry};
+use self::over::WritingOver;
+pub(super) use self::over::{OverTally, WrittenOver};
 pub(super) use self::room::check_space;
 use super::directories::{Directories, Names};
 use super::extended::Holder;
@@ -76,8 +79,7 @@ pub(super) struct Shared {
     pub giving: OnceLock<Giving>,
     /// Files that are to take the place of one of the same size and time.
     pub replaced_same: AtomicU64,
-    /// Files that have been written over where they stand, and are whole.
-    pub in_place: AtomicU64,
+    pub in_place: OverTally,
     pub closing: Closing,
 }
 
@@ -129,8 +131,7 @@ pub struct PartFile {
     /// It has holes worth keeping.
     pub(super) keeps_holes: bool,
     pub(super) wanted: Digests,
-    /// Blocks that the marker claims, or may.
-    pub(super) claimed: AtomicU64,
+    pub(super) claims: PartClaims,
     /// A sync has failed: what was written may be gone, whatever a later sync says.
     pub(super) void: AtomicBool,
     pub(super) cache: WriteBehind,
@@ -140,6 +141,18 @@ pub struct PartFile {
     pub(super) standing: Mutex<Option<Arc<File>>>,
     /// Its modification time, where that is another than was offered.
     pub(super) modified: OnceLock<Time>,
+    /// It is written over where it stands.
+    pub(super) over: Option<WrittenOver>,
+}
+
+/// What the marker claims of a part file.
+#[derive(Default)]
+pub(super) struct PartClaims {
+    /// Blocks that it claims, or may.
+    pub blocks: AtomicU64,
+    /// Those that it claims and nobody has read again since the file was found to be another, or shorter, than it was
+    /// left: while there are any, it is not said to be what its claims were made of.
+    pub unproven: Mutex<BTreeSet<u64>>,
 }
 
 /// Which blocks of a part file may hold something else than zeros.
@@ -181,6 +194,7 @@ impl PartFile {
     /// Those of the system.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let _entered = self.entry.shared.watch.enter("write", &self.path);
+        let _writing = self.writing().map_err(Self::write_failure(offset))?;
         let block = offset / u64::from(self.block_bytes);
         let was_touched = self.touched.has(block);
         self.touched.note(block);
@@ -207,6 +221,7 @@ impl PartFile {
     /// Those of the system; the pipe then still holds what was not written.
     pub fn write_from(&self, offset: u64, pipe: &mut Pipe) -> Result<(), Failure> {
         let _entered = self.entry.shared.watch.enter("write", &self.path);
+        let _writing = self.writing().map_err(Self::write_failure(offset))?;
         self.touched.note(offset / u64::from(self.block_bytes));
         self.cache.bypassed();
         let end = offset.saturating_add(pipe.holds() as u64);
@@ -223,6 +238,7 @@ impl PartFile {
             return Ok(());
         }
         let _entered = self.entry.shared.watch.enter("write", &self.path);
+        let _writing = self.writing().map_err(Self::write_failure(offset))?;
         file::zero(&self.file, offset, length).map_err(Self::write_failure(offset))
     }
 
@@ -230,18 +246,27 @@ impl PartFile {
         move |error| io_failure(Side::Destination, "write", &error).at_offset(offset)
     }
 
-    /// A range has been written whole.
-    pub fn written(&self, offset: u64, length: u64) {
-        self.cache.written(&self.file, offset, length);
-        let _ = self.mark_mixture();
+    /// Held by whoever writes to a file in place.
+    fn writing(&self) -> io::Result<Option<WritingOver<'_>>> {
+        self.over.as_ref().map(|over| over.enter(&self.file)).transpose()
     }
 
-    /// A file that is written in place bears no time of its own until it is whole: each write gives it another.
+    /// Gives it its size before anything is written.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn mark_mixture(&self) -> io::Result<()> {
-        if self.entry.in_place { file::set_times(&self.file, MIXTURE) } else { Ok(()) }
+    pub(super) fn lengthen(&self, size: u64) -> Result<(), Failure> {
+        let set = || self.file.set_len(size).and_then(|()| self.writing().map(drop));
+        set().map_err(Self::fail("set the size"))
+    }
+
+    /// A range has been written whole. A file that is written in place bears no time of its own until it is whole, and
+    /// each write gives it another.
+    pub fn written(&self, offset: u64, length: u64) {
+        self.cache.written(&self.file, offset, length);
+        if let Ok(Some(_writing)) = self.writing() {
+            let _ = file::set_times(&self.file, MIXTURE);
+        }
     }
 
     /// Waits until what has been written is on stable storage. After an error it never asks again: the system would say
@@ -254,6 +279,11 @@ impl PartFile {
         }
         file::sync_data(&self.file).map_err(|error| {
             self.void.store(true, Ordering::Release);
+            if self.over.is_some()
+                && let Ok(stat) = dir::stat_file(&self.file)
+            {
+                lock(&self.entry.shared.in_place.lost).insert((stat.device, stat.inode));
+            }
             let why = io_failure(Side::Destination, "sync", &error);
             self.entry.shared.sync_of_file_failed(&why);
             why
@@ -299,7 +329,11 @@ impl PartFile {
             && !blocks.is_empty()
             && journal.claim(number, blocks)
         {
-            self.claimed.fetch_add(blocks.len() as u64, Ordering::Relaxed);
+            self.claims.blocks.fetch_add(blocks.len() as u64, Ordering::Relaxed);
+            let mut unproven = lock(&self.claims.unproven);
+            for (index, _) in blocks {
+                unproven.remove(index);
+            }
         }
     }
 
@@ -407,18 +441,22 @@ impl PartFile {
 
     /// Stays for the next session, if that can use anything of it; else it is removed. Nobody may write to it any more.
     pub fn leave(&self) {
-        let _ = self.mark_mixture();
         match &self.entry.shared.journal {
-            Some(journal) if self.claimed.load(Ordering::Relaxed) > 0 && !self.void.load(Ordering::Acquire) => {
-                if let (Some(number), Some(identity)) = (self.number, self.seal()) {
+            Some(journal) if self.claims.blocks.load(Ordering::Relaxed) > 0 && !self.void.load(Ordering::Acquire) => {
+                let is_proven = lock(&self.claims.unproven).is_empty();
+                if let (true, Some(number)) = (is_proven, self.number)
+                    && let Some(identity) = self.seal()
+                {
                     journal.left(number, identity);
                 }
                 journal.keep();
             }
             _ => self.remove(),
         }
-        // Whoever takes it up needs the lock, and this may stay open for a moment longer.
-        let _ = file::unlock(&self.file);
+        if self.over.is_none() {
+            // Whoever takes it up needs the lock, and this may stay open for a moment longer.
+            let _ = file::unlock(&self.file);
+        }
     }
 
     /// Gives it a modification time that no write leaves as it is, however coarse the clock, and says what it is then;
@@ -434,12 +472,13 @@ impl PartFile {
             .filter(|_| stat.mtime == SEALED && directory.file_system.ground.proves_content(&stat))
     }
 
-    /// Removes the part file. What is written in place stays as it is, and is marked.
+    /// Removes the part file. What is written in place stays: as it was, or marked where something of it was written.
     pub fn remove(&self) {
-        if self.entry.in_place {
-            let _ = self.mark_mixture();
-            // As in `leave`.
-            let _ = file::unlock(&self.file);
+        if let Some(over) = &self.over {
+            let (journal, is_untouched) = (&self.entry.shared.journal, over.end(&self.file));
+            if let (Some(journal), Some(number), true) = (journal, over.number, is_untouched) {
+                journal.untouched(&self.path, number);
+            }
             return;
         }
         self.entry.remove();
@@ -464,6 +503,7 @@ impl PartFile {
     /// Those of the system: nothing of this part file may be relied on any more.
     pub fn finish(&self, size: u64) -> Result<(), Failure> {
         let fail = Self::fail("set the size, permissions and times");
+        let _writing = self.writing().map_err(&fail)?;
         if dir::stat_file(&self.file).map_err(&fail)?.size != size {
             self.file.set_len(size).map_err(&fail)?;
         }

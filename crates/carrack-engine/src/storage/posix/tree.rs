@@ -43,7 +43,9 @@ use super::identity::Ground;
 use super::marker::Journal;
 use super::names::{FileSystemTraits, PartName, PartNames, check_is_no_marker, check_names_change, new_tag};
 use super::own_directories::let_owner_write;
-use super::part::{EntrySource, PartEntry, PartFile, Shared, Touched, check_twin, may_replace, stat_entry};
+use super::part::{
+    EntrySource, OverTally, PartClaims, PartEntry, PartFile, Shared, Touched, check_twin, may_replace, stat_entry,
+};
 use super::past_cache::WriteBehind;
 use super::refusal::why_not_made;
 use super::replaced::Replaced;
@@ -157,7 +159,6 @@ impl Tree {
         let syncs = Syncs::new(doubt);
         let directories = Directories::new(root, durability == Durability::Each, (ask, clean), syncs)?;
         let names = Arc::new(PartNames::new(tag));
-        let (watch, published, unkept) = (Watch::default(), Mutex::default(), UnkeptTally::default());
         Ok(Self {
             shared: Arc::new(Shared {
                 directories,
@@ -165,12 +166,12 @@ impl Tree {
                 durability,
                 sync_each: AtomicBool::new(false),
                 tuning,
-                watch,
-                unkept,
-                published,
+                watch: Watch::default(),
+                unkept: UnkeptTally::default(),
+                published: Mutex::default(),
                 in_memory: AtomicU64::new(0),
                 replaced_same: AtomicU64::new(0),
-                in_place: AtomicU64::new(0),
+                in_place: OverTally::default(),
                 window_ns: AtomicU64::new(0),
                 backup: OnceLock::new(),
                 names: Arc::clone(&names),
@@ -391,13 +392,14 @@ impl Tree {
             has_size: offer.size.is_some(),
             keeps_holes: offer.sparse,
             wanted: options.digests,
-            claimed: AtomicU64::new(0),
+            claims: PartClaims::default(),
             void: AtomicBool::new(false),
             cache: WriteBehind::new(&self.shared.tuning, size),
             touched,
             turns: Turns::new(self.ground(split_name(offer.path).0).is_some_and(|ground| ground.is_in_memory())),
             standing: Mutex::default(),
             modified: OnceLock::new(),
+            over: None,
         }
     }
 
@@ -552,9 +554,8 @@ impl Tree {
 
     /// What was counted of what was written.
     pub fn counted(&self) -> DestinationCounts {
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Shared { replaced_same, in_place, .. } = &*self.shared;
-        let (files_replaced_same, files_in_place) = (count(replaced_same), count(in_place));
+        let files_in_place = self.shared.in_place.whole.load(Ordering::Relaxed);
+        let files_replaced_same = self.shared.replaced_same.load(Ordering::Relaxed);
         DestinationCounts { files_replaced_same, files_in_place, ..DestinationCounts::default() }
     }
 

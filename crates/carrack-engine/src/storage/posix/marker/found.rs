@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io;
 
 use carrack_core::limits;
-use carrack_core::transfer::marker::{PartRecord, Tag};
+use carrack_core::path::split_name;
+use carrack_core::transfer::marker::{PartRecord, Replayed, Tag};
 use carrack_sys::dir::{Dir, Links, Stat};
 use carrack_sys::file;
 
@@ -35,11 +36,32 @@ pub fn left_of(root: &Dir, key: [u8; limits::MARKER_KEY_BYTES]) -> Vec<PartRecor
     left.flatten().collect()
 }
 
-/// Removes a marker that nobody holds, with the part files that it tells of; its tag, where it has one.
-pub(super) fn forget(root: &Dir, name: &[u8]) -> Option<Tag> {
+/// Whether a record is that of a file that is written in place.
+pub(super) fn is_in_place(part: &PartRecord) -> bool {
+    part.part_name == split_name(&part.path).1
+}
+
+/// The files that a marker names as being written in place, as far as they are there.
+pub(super) fn mixtures_of(root: &Dir, found: &Replayed) -> Vec<PartRecord> {
+    let parts = found.parts.values().map(|left| &left.part);
+    parts.filter(|part| is_in_place(part) && root.stat(&part.path, Links::Refuse).is_ok()).cloned().collect()
+}
+
+/// Removes a marker that nobody holds, with the part files that it tells of; its tag, where it has one. The files that
+/// it names as being written in place go to `adopt`; without that such a marker stays.
+pub(super) fn forget(root: &Dir, name: &[u8], adopt: Option<&mut Vec<PartRecord>>) -> Option<Tag> {
     let file = hold(root, name)?;
     let found = replay(&file).ok().flatten();
     if let Some(found) = &found {
+        let mixtures = mixtures_of(root, found);
+        match adopt {
+            Some(adopt) => adopt.extend(mixtures),
+            None if mixtures.is_empty() => {}
+            None => {
+                let _ = file::unlock(&file);
+                return None;
+            }
+        }
         remove_parts(root, found.tag, found.parts.values().map(|left| &left.part));
     }
     let _ = remove_unseen(root, name);

@@ -140,7 +140,7 @@ impl PartEntry {
             let wanted = ToKeep { mode: *mode, mtime: *mtime, others };
             self.shared.unkept.look(|| self.path(), &wanted, stored, &listed.unwrap_or_default());
         }
-        self.shared.in_place.fetch_add(self.in_place.into(), Ordering::Relaxed);
+        self.shared.in_place.whole.fetch_add(self.in_place.into(), Ordering::Relaxed);
         self.shared.journal.iter().for_each(|journal| journal.is_whole(|| self.path()));
         if let Some(directory) = self.shared.directories.find(&self.parent) {
             self.shared.count_in_memory(self.source.kind, &directory.file_system.ground);

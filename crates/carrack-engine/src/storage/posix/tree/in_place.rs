@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::time::Duration;
 
 use carrack_core::attributes::Attributes;
 use carrack_core::path::split_name;
@@ -12,7 +13,7 @@ use carrack_core::transfer::marker::PartRecord;
 use carrack_sys::dir::{Dir, Kind, Stat, set_owner, stat_file};
 use carrack_sys::{file, host};
 
-use super::resume::lock_patiently;
+use super::resume::{PART_LOCK_PATIENCE, lock_within};
 use super::taking_over::standing_blocks;
 use super::{OpenedPart, Tree};
 use crate::error::{failure, io_failure};
@@ -20,10 +21,11 @@ use crate::storage::posix::descriptors::patiently;
 use crate::storage::posix::extended::Holder;
 use crate::storage::posix::giving::facts_of;
 use crate::storage::posix::names::PartName;
-use crate::storage::posix::part::{MIXTURE, PartEntry, PartFile, Touched, check_space, stat_entry};
+use crate::storage::posix::part::{MIXTURE, PartEntry, PartFile, Touched, WrittenOver, check_space, stat_entry};
 use crate::storage::posix::unkept::if_it_can;
 use crate::storage::properties::WriteOptions;
 use crate::storage::write::NewFile;
+use crate::sync::lock;
 
 impl Tree {
     /// The file that stands at the name of an offered one, to be written over, and the blocks that it has; `None` where
@@ -43,48 +45,69 @@ impl Tree {
             return Ok(None);
         }
         let Some((file, had)) = self.open_to_write_over(offer.path)? else { return Ok(None) };
-        let Some(had) = had else { return self.begin_in_place(file, (offer, size), options) };
+        let Some(had) = had else { return self.begin_in_place(file, None, (offer, size), options) };
         // It was read-only, and is again, unless it is written over.
         let again = file.try_clone().inspect_err(|_| drop(file::set_mode(&file, had)));
         let again = again.map_err(|error| failed(&error))?;
-        let begun = self.begin_in_place(file, (offer, size), options);
+        let begun = self.begin_in_place(file, Some(had), (offer, size), options);
         if !matches!(begun, Ok(Some(_))) {
             let _ = file::set_mode(&again, had);
         }
         begun
     }
 
+    /// `had`: the permissions that it has again where nothing is written.
     fn begin_in_place(
         &self,
         file: File,
+        had: Option<u32>,
         (offer, size): (&NewFile<'_>, u64),
         options: &WriteOptions,
     ) -> Result<Option<OpenedPart>, Failure> {
         let stat = stat_file(&file).map_err(|error| failed(&error))?;
-        let is_shorter = stat.size < size || self.is_mixture(offer.path);
+        let was_mixture = self.is_mixture(offer.path);
+        let is_shorter = stat.size < size || was_mixture;
         if stat.kind != Kind::File || options.in_place == InPlace::Append && !is_shorter {
             return Ok(None);
         }
         if self.has_other_names(&stat)? {
             return Ok(None);
         }
-        if !lock_patiently(&file) {
+        if !lock_within(&file, self.patience_in_place()) {
             return Err(refused(Reason::WrittenByOther, "another program writes it in place"));
         }
+        // It may have been written to until it was locked.
+        let stat = stat_file(&file).map_err(|error| failed(&error))?;
         let (parent, name) = split_name(offer.path);
         check_space(&self.shared.directories.get(parent)?.dir, size.saturating_sub(stat.size))?;
         // Behind what is written on, everything is looked at, whatever is quicker.
         let compares = options.takes_over || options.in_place == InPlace::Append;
-        let standing = if compares { standing_blocks(stat.size, size, options) } else { 0..0 };
+        let is_lost = lock(&self.shared.in_place.lost).contains(&(stat.device, stat.inode));
+        let standing = if compares && !is_lost { standing_blocks(stat.size, size, options) } else { 0..0 };
         let name = PartName::taken_up(name.to_vec());
         let part = self.part_file(file, name, (offer, size), options, Touched::Any);
         let part = PartFile { entry: PartEntry { in_place: true, ..part.entry }, ..part };
-        self.begin_mixture(&part, &offer.attributes, options).map_err(|error| failed(&error))?;
+        let before = Stat { mode: had.unwrap_or(stat.mode), ..stat };
+        let over = self.begin_mixture(&part, before, &offer.attributes, options).map_err(|error| failed(&error))?;
+        let part = PartFile { over: Some(over), ..part };
+        if was_mixture {
+            // Storage may not have what the cache has of it, if that is why it was left.
+            file::drop_cache(&part.file, 0, 0).map_err(|error| failed(&error)).inspect_err(|_| part.remove())?;
+        }
         if part.keeps_holes && stat.size < size {
             // Zeros at its end are not written.
-            part.file.set_len(size).map_err(|error| failed(&error))?;
+            part.lengthen(size).inspect_err(|_| part.remove())?;
         }
         Ok(Some(OpenedPart::Resumed { part, held: Vec::new(), doubtful: Vec::new(), standing }))
+    }
+
+    /// How long a file that is locked is waited for: longer where an earlier session of this very copy may still be at
+    /// it, as one does whose connection was lost in the midst of a sync.
+    fn patience_in_place(&self) -> Duration {
+        match &self.shared.journal {
+            Some(journal) if journal.is_beside_another() => self.shared.tuning.other_end_patience,
+            _ => PART_LOCK_PATIENCE,
+        }
     }
 
     /// Whether a file has other names, which all come anew; where they do not, it is refused.
@@ -120,22 +143,43 @@ impl Tree {
         }
     }
 
-    /// Has the marker name it, and takes its time away, before anything is written.
-    fn begin_mixture(&self, part: &PartFile, wanted: &Attributes, options: &WriteOptions) -> io::Result<()> {
-        if let Some(journal) = &self.shared.journal {
-            journal.mixture(PartRecord {
-                number: journal.next_part(),
-                path: part.path.to_vec(),
-                part_name: part.entry.name.clone(),
-                size: part.entry.source.size,
-                block_bytes: options.block_bytes,
-                digests: options.digests,
-            });
+    /// Has the marker name it, and takes its time away, before anything is written. Where that cannot be done it is
+    /// what it was, and the marker does not name it.
+    fn begin_mixture(
+        &self,
+        part: &PartFile,
+        before: Stat,
+        wanted: &Attributes,
+        options: &WriteOptions,
+    ) -> io::Result<WrittenOver> {
+        let record = |number| PartRecord {
+            number,
+            path: part.path.to_vec(),
+            part_name: part.entry.name.clone(),
+            size: part.entry.source.size,
+            block_bytes: options.block_bytes,
+            digests: options.digests,
+        };
+        let number = self.shared.journal.as_ref().map(|journal| {
+            let number = journal.next_part();
+            journal.mixture(record(number));
+            number
+        });
+        let over = WrittenOver::new(before, number);
+        let mark = || {
+            file::set_times(&part.file, MIXTURE)?;
+            self.narrow(part, wanted)?;
+            // All of the inode: a sync of data alone may leave the old time on the disk.
+            if options.durability == Durability::None { Ok(()) } else { part.file.sync_all() }
+        };
+        if let Err(error) = mark() {
+            over.restore(&part.file);
+            if let (Some(journal), Some(number)) = (&self.shared.journal, number) {
+                journal.untouched(&part.path, number);
+            }
+            return Err(error);
         }
-        part.mark_mixture()?;
-        self.narrow(part, wanted)?;
-        // All of the inode: a sync of data alone may leave the old time on the disk.
-        if options.durability == Durability::None { Ok(()) } else { part.file.sync_all() }
+        Ok(over)
     }
 
     /// What comes is for nobody who is not to read all of it: of an owner, a group or a list that the file is not to
@@ -149,8 +193,9 @@ impl Tree {
         let has_lists = !giving.kept().acls || giving.lacks(holder, others).is_ok_and(|lacks| !lacks.acl);
         let has_all = (facts.owner, facts.group) == (now.owner, now.group) && has_lists;
         let open = if has_all { stat.mode & mode & 0o077 } else { 0 };
-        if stat.mode & 0o077 != open {
-            if_it_can(file::set_mode(&part.file, stat.mode & 0o7700 | open))?;
+        // Nor may what comes run as its owner, or with its group.
+        if stat.mode & 0o6077 != open {
+            if_it_can(file::set_mode(&part.file, stat.mode & 0o1700 | open))?;
         }
         // The one who writes it, until it is given its owner.
         if facts.owner != now.owner && stat.uid != host::user_id() && !giving.fakes() {

@@ -17,7 +17,7 @@ use super::{OpenedPart, Tree};
 use crate::storage::posix::descriptors::patiently;
 use crate::storage::posix::marker::Journal;
 use crate::storage::posix::names::{PartName, tag_of, unnamed_in};
-use crate::storage::posix::part::{PartFile, Touched};
+use crate::storage::posix::part::{PartClaims, PartFile, Touched};
 use crate::storage::posix::times::system_time;
 use crate::storage::properties::WriteOptions;
 use crate::storage::write::NewFile;
@@ -75,8 +75,11 @@ impl Tree {
         }
         let name = PartName::taken_up(part.part_name.clone());
         let taken_up = self.part_file(opened, name, (offer, part.size), options, Touched::Any);
-        let claimed = AtomicU64::new((held.len() + doubtful.len()) as u64);
-        let part = PartFile { number: Some(number), claimed, ..taken_up };
+        let blocks = AtomicU64::new((held.len() + doubtful.len()) as u64);
+        let held_at = |index: &u64| held.binary_search_by_key(index, |block| block.0).is_ok();
+        let unproven = left.claims().into_iter().map(|claim| claim.index).filter(|index| !held_at(index)).collect();
+        let claims = PartClaims { blocks, unproven: Mutex::new(unproven) };
+        let part = PartFile { number: Some(number), claims, ..taken_up };
         let (file, standing) = self.standing_file(offer, options).unzip();
         let (part, standing) = (PartFile { standing: Mutex::new(file), ..part }, standing.unwrap_or(0..0));
         Some(OpenedPart::Resumed { part, held, doubtful, standing })
@@ -91,13 +94,18 @@ fn is_made_by_us(directory: &Dir, owner: u32) -> bool {
 
 /// Whoever collects leftovers holds a part file while looking at it, and a program that is being started holds what
 /// this process has open until it runs.
-const PART_LOCK_PATIENCE: Duration = Duration::from_millis(500);
+pub(super) const PART_LOCK_PATIENCE: Duration = Duration::from_millis(500);
 const PART_LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Takes the lock of a part file that was left; `false` if somebody else has it and keeps it. Where there are no locks,
 /// whoever owns the marker is alone.
 pub(super) fn lock_patiently(part: &std::fs::File) -> bool {
-    let deadline = Instant::now() + PART_LOCK_PATIENCE;
+    lock_within(part, PART_LOCK_PATIENCE)
+}
+
+/// The same, for as long as this.
+pub(super) fn lock_within(part: &std::fs::File, patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
     while matches!(file::try_lock(part), Ok(false)) {
         if Instant::now() >= deadline {
             return false;
@@ -129,7 +137,7 @@ fn believed(
         }
     }
     if damaged {
-        // Claims were lost: whatever has data may be a block.
+        // PartClaims were lost: whatever has data may be a block.
         let mut offset = 0;
         while let Ok(Some(data)) = file::next_data(opened, offset)
             && data < stat.size.min(size)

@@ -192,3 +192,41 @@ fn run_that_ended_whole_leaves_what_it_kept_to_the_next_one() {
     }
     assert_eq!((std::fs::read(at("f~")).unwrap(), at("f~~").exists()), (b"first".to_vec(), false));
 }
+
+/// A mixture that a session with another marker has left is one for the next session, too, until it is whole.
+#[test]
+fn mixture_is_known_whichever_marker_of_the_copy_names_it() {
+    use carrack_core::request::InPlace;
+    let directory = tempfile::tempdir().unwrap();
+    let size = 2 << 20;
+    std::fs::write(directory.path().join("f"), vec![1; size]).unwrap();
+    let offered = NewFile { size: Some(size as u64), ..offer("f") };
+    let options = WriteOptions { in_place: InPlace::Always, ..options() };
+    // One whose connection was lost holds the first marker, and one beside it is killed in the midst of the file.
+    let first = begin(directory.path());
+    let beside = begin(directory.path());
+    let OpenedPart::Resumed { part, .. } = beside.open_part(&offered, &options, true).unwrap() else {
+        panic!("not written in place")
+    };
+    part.write(0, &[2; BLOCK]).unwrap();
+    // A kill between a write and the time that follows.
+    drop((part, beside));
+    assert!(!first.is_mixture(b"f"));
+    // It ends well, and does not forget what the other names.
+    first.finish(true);
+    drop(first);
+    for anew in [false, true] {
+        let next = session(directory.path(), MarkerRequest { anew, ..request() }, Durability::Group);
+        assert!(next.is_mixture(b"f"));
+        next.finish(true);
+    }
+    let last = begin(directory.path());
+    let OpenedPart::Resumed { part, .. } = last.open_part(&offered, &options, true).unwrap() else {
+        panic!("not written in place")
+    };
+    part.write(0, &vec![3; size]).unwrap();
+    part.finish(size as u64).unwrap();
+    part.publish(FileDigests::default()).unwrap();
+    last.finish(true);
+    assert_eq!(hidden(directory.path()), Vec::<String>::new());
+}

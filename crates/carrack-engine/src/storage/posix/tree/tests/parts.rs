@@ -90,6 +90,38 @@ fn part_that_was_altered_since_it_was_left_is_read_again() {
     }
 }
 
+/// What was claimed of a file that is another by now stays doubtful until somebody has read it, however many sessions
+/// end before that.
+#[test]
+fn part_that_nobody_has_read_again_is_as_doubtful_to_the_next_session() {
+    for (is_cut, is_doubtful) in [(false, &[0, 1, 3][..]), (true, &[0])] {
+        let what = if is_cut { "cut" } else { "altered" };
+        let directory = tempfile::tempdir().unwrap();
+        cut_off(directory.path());
+        let part = std::fs::File::options().write(true).open(left_part(directory.path())).unwrap();
+        let change = if is_cut { part.set_len(BLOCK as u64) } else { file::write_all_at(&part, b"!", 7) };
+        change.unwrap();
+        // Its connection is lost before it has read all of what is there.
+        let tree = begin(directory.path());
+        let (part, held, doubtful) = resumed(&tree, &offer("f"));
+        assert_eq!((held, &doubtful[..]), (vec![], is_doubtful), "{what}");
+        part.rehash(&doubtful[..1]);
+        part.leave();
+        tree.finish(false);
+        drop((part, tree));
+        let tree = begin(directory.path());
+        let (part, held, doubtful) = resumed(&tree, &offer("f"));
+        assert_eq!((held, &doubtful[..]), (vec![], &[0, 1, 3][..]), "{what}");
+        // Once all has been read it is believed, as it was read.
+        let found = part.rehash(&doubtful);
+        part.leave();
+        tree.finish(false);
+        drop((part, tree));
+        let (_, held, doubtful) = resumed(&begin(directory.path()), &offer("f"));
+        assert_eq!((held, doubtful), (found, vec![]), "{what}");
+    }
+}
+
 /// A destination that was copied, marker and part files together.
 #[test]
 fn part_that_was_copied_elsewhere_is_read_again() {
@@ -234,7 +266,9 @@ fn file_that_is_written_in_place_is_open_to_no_more_than_before_and_after() {
     std::fs::write(&path, vec![1; 2 << 20]).unwrap();
     let offered = NewFile { size: Some(2 << 20), ..offer("f") };
     let options = WriteOptions { in_place: InPlace::Always, ..options() };
-    for (had, wanted, meanwhile) in [(0o664, 0o640, 0o640), (0o600, 0o644, 0o600), (0o644, 0o600, 0o600)] {
+    // Nor does what comes run as the owner of the file.
+    let modes = [(0o664, 0o640, 0o640), (0o600, 0o644, 0o600), (0o644, 0o600, 0o600), (0o6755, 0o755, 0o755)];
+    for (had, wanted, meanwhile) in modes {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(had)).unwrap();
         let tree = begin(directory.path());
         let attributes = Attributes::new(wanted, Time::new(300, 4));
@@ -248,6 +282,96 @@ fn file_that_is_written_in_place_is_open_to_no_more_than_before_and_after() {
         drop(part);
         tree.finish(true);
     }
+}
+
+/// A file of 2 MiB that is to be written over, and the one that stands there.
+fn over<'a>(directory: &Path) -> (std::path::PathBuf, NewFile<'a>, WriteOptions) {
+    let path = directory.join("f");
+    std::fs::write(&path, vec![1; 2 << 20]).unwrap();
+    file::set_times(&std::fs::File::options().write(true).open(&path).unwrap(), system_time(Time::new(300, 0)))
+        .unwrap();
+    let offered = NewFile { size: Some(2 << 20), ..offer("f") };
+    (path, offered, WriteOptions { in_place: carrack_core::request::InPlace::Always, ..options() })
+}
+
+fn in_place(tree: &Tree, offered: &NewFile<'_>, options: &WriteOptions) -> (PartFile, std::ops::Range<u64>) {
+    match tree.open_part(offered, options, true).unwrap() {
+        OpenedPart::Resumed { part, standing, .. } => (part, standing),
+        _ => panic!("not written in place"),
+    }
+}
+
+/// A stream that is in the midst of a block of a file that comes anew does not write into what comes.
+#[test]
+fn attempt_in_place_that_was_given_up_writes_no_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, offered, options) = over(directory.path());
+    let tree = begin(directory.path());
+    let (before, _) = in_place(&tree, &offered, &options);
+    before.write(0, &[2; BLOCK / 2]).unwrap();
+    before.remove();
+    let (now, _) = in_place(&tree, &offered, &options);
+    now.write(0, &[3; BLOCK]).unwrap();
+    for late in [before.write(BLOCK as u64 / 2, &[2; BLOCK / 2]), before.write_hole(0, 9), before.finish(9)] {
+        assert!(late.unwrap_err().message().contains("given up"));
+    }
+    before.written(0, BLOCK as u64);
+    now.write(BLOCK as u64, &vec![3; (2 << 20) - BLOCK]).unwrap();
+    now.finish(2 << 20).unwrap();
+    now.publish(FileDigests::default()).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), vec![3; 2 << 20]);
+    assert_eq!(stat_file(&now.file).unwrap().mtime, system_time(Time::new(500, 7)));
+    tree.finish(true);
+    assert_eq!(hidden(directory.path()), Vec::<String>::new());
+}
+
+/// While a call of an earlier attempt has not returned, nobody else begins.
+#[test]
+fn file_in_place_is_locked_until_the_last_write_has_returned() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, offered, options) = over(directory.path());
+    let tree = begin(directory.path());
+    let (part, _) = in_place(&tree, &offered, &options);
+    let file = std::fs::File::open(&path).unwrap();
+    let late = part.over.as_ref().unwrap().enter(&file).unwrap();
+    part.remove();
+    let refused = tree.open_part(&offered, &options, true).map(drop).unwrap_err();
+    assert_eq!(refused.reason, Some(carrack_core::report::Reason::WrittenByOther));
+    drop(late);
+}
+
+/// What nobody has written to is what it was, for whoever looks at it and by the marker.
+#[test]
+fn file_in_place_that_was_not_written_to_is_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, offered, options) = over(directory.path());
+    let before = std::fs::metadata(&path).unwrap();
+    let tree = begin(directory.path());
+    let (part, _) = in_place(&tree, &offered, &options);
+    assert_eq!(std::fs::metadata(&path).unwrap().mtime(), 0);
+    part.remove();
+    let after = std::fs::metadata(&path).unwrap();
+    assert_eq!((after.modified().unwrap(), after.mode()), (before.modified().unwrap(), before.mode()));
+    assert!(!tree.is_mixture(b"f"));
+    tree.finish(true);
+    assert_eq!(hidden(directory.path()), Vec::<String>::new());
+}
+
+/// After a sync that failed the cache says nothing of storage: the next attempt takes nothing over.
+#[test]
+fn file_in_place_of_which_a_sync_failed_is_written_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_, offered, options) = over(directory.path());
+    let options = WriteOptions { takes_over: true, ..options };
+    let tree = begin(directory.path());
+    let (part, standing) = in_place(&tree, &offered, &options);
+    assert_eq!(standing, 0..(2 << 20) / BLOCK as u64);
+    let stat = stat_file(&part.file).unwrap();
+    lock(&tree.shared.in_place.lost).insert((stat.device, stat.inode));
+    part.remove();
+    let (part, standing) = in_place(&tree, &offered, &options);
+    assert!(standing.is_empty());
+    part.remove();
 }
 
 /// Owner, group and those on the list of the old content see nothing of the new one that is not for them.
