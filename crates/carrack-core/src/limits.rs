@@ -184,6 +184,11 @@ pub const SESSIONS: usize = 1024;
 /// Files that only a destination has and that are compared with what the source has under other names. Those beyond are
 /// deleted, and sent under their new names: each takes about 300 bytes of memory.
 pub const RENAMED_FILES: usize = 1 << 20;
+/// Files of a source of which size and time are noted, so that samples are told of none that another one is like; 20
+/// to 40 bytes each. Beyond, no samples are told.
+pub const NOTED_SOURCES: usize = 1 << 22;
+/// Bytes of the paths of [`RENAMED_FILES`].
+pub const RENAMED_PATH_BYTES: usize = 64 << 20;
 /// Blocks whose digests fit into one message about what is held.
 pub const HELD_BLOCKS: usize = 16_384;
 /// Held blocks that are told and not yet confirmed or sent, in one transfer: what is told of them is kept until then.

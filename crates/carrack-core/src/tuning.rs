@@ -230,7 +230,8 @@ knobs! {
     /// enough for a slow host, and less than [`Tuning::other_end_patience`]. The marker's lock is kept until the last
     /// has left, however long that takes.
     leave_patience: Duration = Duration::from_secs(3);
-    /// After one end has failed: how long the other may be silent, and half of the longest time it may take to end.
+    /// After one end has failed: how long the other may be silent, and half of the longest time it may take to end. So
+    /// long a session also waits for files that an earlier one of the same copy still writes in place.
     other_end_patience: Duration = Duration::from_secs(5);
     /// How long a receiver waits for a marker that another session holds: the agent of a command that is gone holds it
     /// until it notices.

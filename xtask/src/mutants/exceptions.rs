@@ -2,6 +2,7 @@
 
 use super::{Mutation, mutation};
 
+const PARTS: &str = "-p carrack-engine --lib storage::posix::tree::tests::parts::";
 const IN_PLACE: &str = "-p carrack --test system in_place::";
 const GROWING: &str = "-p carrack --test system growing::";
 
@@ -16,7 +17,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "two write over one file",
         "crates/carrack-engine/src/storage/posix/tree/in_place.rs",
-        ["if !lock_patiently(&file) {", "if !lock_patiently(&file) && stat.links > 9 {"],
+        ["if !self.lock_in_place(&file, &stat) {", "if !self.lock_in_place(&file, &stat) && stat.links > 9 {"],
         IN_PLACE,
     ),
     mutation(
@@ -30,7 +31,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "the marker names no mixture",
-        "crates/carrack-engine/src/storage/posix/marker.rs",
+        "crates/carrack-engine/src/storage/posix/marker/mixtures.rs",
         ["self.lock().mixtures.contains_key(path)", "self.lock().mixtures.contains_key(&path[..path.len() / 2])"],
         IN_PLACE,
     ),
@@ -44,10 +45,43 @@ pub const MUTATIONS: &[Mutation] = &[
         "what is written in place is removed when it fails",
         "crates/carrack-engine/src/storage/posix/part.rs",
         [
-            "        if self.entry.in_place {\n            let _ = self.mark_mixture();\n            // As in `leave`.\n            let _ = file::unlock(&self.file);\n            return;\n        }\n",
-            "",
+            "                journal.untouched(&self.path, number);\n            }\n            return;\n",
+            "                journal.untouched(&self.path, number);\n            }\n",
         ],
         IN_PLACE,
+    ),
+    mutation(
+        "an attempt in place that was given up goes on writing",
+        "crates/carrack-engine/src/storage/posix/part/over.rs",
+        [
+            "        if writing.has_ended {\n            return Err",
+            "        if writing.has_ended && writing.threads > 9 {\n            return Err",
+        ],
+        PARTS,
+    ),
+    mutation(
+        "a file in place is unlocked while a thread writes to it",
+        "crates/carrack-engine/src/storage/posix/part/over.rs",
+        [
+            "            0 => Self::close(file, writing.has_begun),\n",
+            "            0..=9 => Self::close(file, writing.has_begun),\n",
+        ],
+        PARTS,
+    ),
+    mutation(
+        "what nobody has read again vouches for the next session",
+        "crates/carrack-engine/src/storage/posix/part.rs",
+        ["let is_proven = lock(&self.claims.unproven).is_empty();", "let is_proven = true;"],
+        PARTS,
+    ),
+    mutation(
+        "the marker of another session takes the name of a mixture with it",
+        "crates/carrack-engine/src/storage/posix/marker/found.rs",
+        [
+            "None if mixtures.iter().any(is_left) => {",
+            "None if mixtures.iter().any(is_left) && mixtures.len() > 9 => {",
+        ],
+        "-p carrack-engine --lib storage::posix::tree::tests::markers::",
     ),
     mutation(
         "a log that is truncated is followed on",

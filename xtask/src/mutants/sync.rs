@@ -102,7 +102,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "samples tell which of several files it is",
         "crates/carrack-engine/src/transfer/receive/renaming.rs",
-        ["!self.by_samples() || alike.count == 1", "!self.by_samples() || alike.count >= 1"],
+        ["alike.count == 1 && files.left_out == 0", "alike.count >= 1 && files.left_out == 0"],
         RENAMES,
     ),
     mutation(
@@ -170,7 +170,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "what an earlier run has kept is deleted",
-        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        "crates/carrack-engine/src/transfer/receive/sweep/finding.rs",
         ["|| self.may.protects(path) ||", "||"],
         SYNC,
     ),
@@ -212,7 +212,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "another file system below the destination is emptied",
-        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        "crates/carrack-engine/src/transfer/receive/sweep/finding.rs",
         ["if device != self.device || ", "if "],
         SYNC,
     ),
@@ -224,8 +224,8 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a rule protects nothing from deletion",
-        "crates/carrack-engine/src/transfer/receive/sweep.rs",
-        ["|| !self.scope.takes(path, is_directory, deleted)", "|| path.is_empty()"],
+        "crates/carrack-engine/src/transfer/receive/sweep/finding.rs",
+        ["|| !self.scope.takes(path, is_directory, is_below)", "|| path.is_empty()"],
         SYNC,
     ),
     mutation(

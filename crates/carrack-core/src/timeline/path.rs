@@ -75,20 +75,15 @@ impl Trips {
         let told = sample.streams.iter().filter(|stream| stream.state.rtt_us > 0);
         let carried: Vec<(&TcpState, u64)> = told.map(|stream| (&stream.state, carried(stream))).collect();
         let states = || carried.iter().map(|(state, _)| *state);
+        // Where none has carried anything, each counts as much.
+        let none = carried.iter().all(|(_, bytes)| *bytes == 0);
+        let weight = |bytes: u64| if none { 1 } else { u128::from(bytes) };
+        let all: u128 = carried.iter().map(|(_, bytes)| weight(*bytes)).sum();
         let middle = |value: fn(&TcpState) -> u64| {
-            // Where none has carried anything, each counts as much.
-            let none = carried.iter().all(|(_, bytes)| *bytes == 0);
-            let weight = |bytes: u64| if none { 1 } else { u128::from(bytes) };
-            let mut all: Vec<(u64, u128)> =
-                carried.iter().map(|(state, bytes)| (value(state), weight(*bytes))).collect();
-            all.sort_unstable();
-            let half = all.iter().map(|(_, weight)| weight).sum::<u128>() / 2;
-            let mut below = 0;
-            let reaches = |(_, weight): &&(u64, u128)| {
-                below += weight;
-                below > half
+            let up_to = |most: u64| -> u128 {
+                carried.iter().filter(|(state, _)| value(state) <= most).map(|(_, bytes)| weight(*bytes)).sum()
             };
-            all.iter().find(reaches).map(|(value, _)| *value)
+            states().map(value).filter(|most| up_to(*most) > all / 2).min()
         };
         let shortest = states().map(|state| state.min_rtt_us).filter(|us| *us > 0).min();
         let all = &sample.state;

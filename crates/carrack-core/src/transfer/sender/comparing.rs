@@ -195,7 +195,6 @@ impl Sender {
     /// All names have been told, before anything is sent.
     pub fn handle_names_complete(&mut self, _now: Instant) {
         self.first.named = true;
-        self.comparing.alike.close();
         self.close_question();
         self.end_names();
     }

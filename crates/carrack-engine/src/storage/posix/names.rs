@@ -191,26 +191,36 @@ impl FileSystemTraits {
 }
 
 /// Finds out whether names can be given and taken away in a directory, before anything is written there: what could not
-/// be renamed would be written whole and stay as a part.
+/// be renamed would be written whole and stay as a part. There is no marker yet that would tell of the file by which it
+/// is tried: its name is made of the copy's `key`, so the same copy takes away what a killed session has left.
 ///
 /// # Errors
 /// When not. Where nothing can be made, that is no error: what stands there may be all that is wanted.
-pub fn check_names_change(dir: &Dir) -> io::Result<()> {
+pub fn check_names_change(dir: &Dir, key: Option<[u8; limits::MARKER_KEY_BYTES]>) -> io::Result<()> {
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     if dir.is_append_only() {
         return refused(
             "the directory takes new names and lets none be changed (chattr +a): nothing was written there",
         );
     }
-    let tag = new_tag()?;
+    let mut tag = new_tag()?;
+    if let Some(key) = key {
+        tag.copy_from_slice(&HEXLOWER.encode(&key).as_bytes()[..TAG_BYTES]);
+    }
     let name = |number: &str| [&b".try"[..], MIDDLE, &tag, number.as_bytes(), PART_END].concat();
     let (first, second) = (name("-0"), name("-1"));
-    if dir.create_new(&first).is_err() {
+    let made = dir.create_new(&first).or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => dir.unlink(&first).and_then(|()| dir.create_new(&first)),
+        _ => Err(error),
+    });
+    if made.is_err() {
         return Ok(());
     }
     let renamed = dir.rename(&first, dir, &second);
     let removed = dir.unlink(if renamed.is_ok() { &second } else { &first });
     match (renamed, removed) {
+        // Another user's file may be in the way.
+        (Err(_), Ok(())) if dir.stat_at(&second).is_ok() => Ok(()),
         (Err(error), _) if error.kind() == io::ErrorKind::PermissionDenied => {
             refused("the directory takes new names and lets none be changed: no file was written there")
         }

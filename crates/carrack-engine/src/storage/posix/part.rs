@@ -6,7 +6,7 @@ mod holes;
 mod over;
 mod room;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -152,7 +152,7 @@ pub(super) struct PartClaims {
     pub blocks: AtomicU64,
     /// Those that it claims and nobody has read again since the file was found to be another, or shorter, than it was
     /// left: while there are any, it is not said to be what its claims were made of.
-    pub unproven: Mutex<BTreeSet<u64>>,
+    pub unproven: Mutex<HashSet<u64>>,
 }
 
 /// Which blocks of a part file may hold something else than zeros.
@@ -279,11 +279,7 @@ impl PartFile {
         }
         file::sync_data(&self.file).map_err(|error| {
             self.void.store(true, Ordering::Release);
-            if self.over.is_some()
-                && let Ok(stat) = dir::stat_file(&self.file)
-            {
-                lock(&self.entry.shared.in_place.lost).insert((stat.device, stat.inode));
-            }
+            self.over.iter().for_each(|over| over.is_lost(&self.entry.shared.in_place));
             let why = io_failure(Side::Destination, "sync", &error);
             self.entry.shared.sync_of_file_failed(&why);
             why
@@ -475,8 +471,8 @@ impl PartFile {
     /// Removes the part file. What is written in place stays: as it was, or marked where something of it was written.
     pub fn remove(&self) {
         if let Some(over) = &self.over {
-            let (journal, is_untouched) = (&self.entry.shared.journal, over.end(&self.file));
-            if let (Some(journal), Some(number), true) = (journal, over.number, is_untouched) {
+            let is_untouched = over.end(&self.file, &self.entry.shared.in_place);
+            if let (Some(journal), Some(number), true) = (&self.entry.shared.journal, over.number, is_untouched) {
                 journal.untouched(&self.path, number);
             }
             return;

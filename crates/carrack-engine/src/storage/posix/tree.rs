@@ -118,7 +118,7 @@ impl Tree {
     ) -> io::Result<Self> {
         // Before there is a marker in it.
         let had = if is_copied { let_owner_write(&root)? } else { None };
-        check_names_change(&root).inspect_err(|_| {
+        check_names_change(&root, request.as_ref().map(|request| request.key)).inspect_err(|_| {
             let _ = had.map(|(mode, _)| root.set_own_mode(mode));
         })?;
         // Where a group's sync would prove nothing, files and names are synced one by one.

@@ -20,8 +20,6 @@ use super::only_there::OnlyThere;
 use crate::storage::posix::references::FoundReference;
 use crate::sync::{lock, wait_timeout};
 
-/// Bytes of the paths of what only the destination has: beyond, files are not noted.
-const PATH_BYTES: usize = 64 << 20;
 /// How often who waits for another reader looks whether all is over.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -138,7 +136,7 @@ impl Renaming {
     pub(super) fn note(&self, path: &[u8], size: u64, mtime: Option<Time>) {
         let Some(key) = self.key(size, mtime) else { return };
         let files = &mut *lock(&self.files);
-        if files.files.len() >= limits::RENAMED_FILES || files.path_bytes + path.len() > PATH_BYTES {
+        if files.files.len() >= limits::RENAMED_FILES || files.path_bytes + path.len() > limits::RENAMED_PATH_BYTES {
             files.left_out += 1;
             return;
         }
@@ -247,7 +245,7 @@ impl Renaming {
         (if taken.by_samples { by_samples } else { read }).add(file.key.0);
     }
 
-    /// The file has been copied under its new name, and keeps its old one.
+    /// The file has been copied under its new name; the old one is deleted as any other.
     pub(super) fn is_copied(&self, taken: TakenName) {
         let files = &mut *lock(&self.files);
         let Some(file) = files.files.get_mut(taken.old.0 as usize) else { return };
@@ -456,12 +454,12 @@ mod tests {
             path[..4].copy_from_slice(&number.to_be_bytes());
             renaming.note(&path, 5, Some(Time::new(1, number)));
         };
-        let fit = (PATH_BYTES / LONG) as u32;
+        let fit = (limits::RENAMED_PATH_BYTES / LONG) as u32;
         (1..=fit).for_each(note);
         assert!(renaming.left_out() == 0 && renaming.may_be(&item("new", 5)));
         (fit + 1..=fit + 2).for_each(note);
         let held = lock(&renaming.files).files.iter().map(|file| file.path.len()).sum::<usize>();
-        assert!(held <= PATH_BYTES && held > PATH_BYTES - LONG, "{held}");
+        assert!(held <= limits::RENAMED_PATH_BYTES && held > limits::RENAMED_PATH_BYTES - LONG, "{held}");
         assert_eq!(renaming.left_out(), 2);
         assert!(!renaming.may_be(&item("new", 5)));
     }

@@ -1,51 +1,44 @@
 //! Files of the source that have one size and one time: samples do not tell which of them the receiver has.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::limits;
 use crate::report::ItemKind;
 use crate::transfer::ScannedItem;
 
 /// Sizes and times that several files of the source have. Known once all names have been told.
 #[derive(Debug, Default)]
 pub(super) struct AlikeSources {
-    /// Digests of size and time, and of device and inode, of each file; until all names have been told.
-    seen: Vec<(u64, u64)>,
-    /// Digests of the sizes and times that several files have, in order.
-    several: Vec<u64>,
+    /// By the digest of size and time: that of device and inode, or [`SEVERAL`].
+    files: HashMap<u64, u64>,
     /// There were too many files for all to be noted.
     is_short: bool,
 }
 
-impl AlikeSources {
-    /// Files that are noted, of 16 bytes each. Beyond, no samples are told.
-    const FILES: usize = 1 << 24;
+/// There is more than one.
+const SEVERAL: u64 = u64::MAX;
 
+impl AlikeSources {
     /// A name is told.
     pub fn note(&mut self, item: &ScannedItem) {
         let Some(key) = key_of(item) else { return };
-        if self.seen.len() >= Self::FILES {
-            self.is_short = true;
-            return;
+        // Names of one file hold the same; one without a number is a file of its own.
+        let own = item.file.map_or(SEVERAL - 1, |file| digest_of(&file));
+        let is_full = self.files.len() >= limits::NOTED_SOURCES;
+        match self.files.get_mut(&key) {
+            Some(other) if item.file.is_some() && *other == own => {}
+            Some(other) => *other = SEVERAL,
+            None if is_full => self.is_short = true,
+            None => _ = self.files.insert(key, own),
         }
-        // One without a number is a file of its own.
-        let own = self.seen.len() as u64;
-        self.seen.push((key, item.file.map_or(own, |file| digest_of(&file))));
-    }
-
-    /// All names have been told.
-    pub fn close(&mut self) {
-        let mut seen = std::mem::take(&mut self.seen);
-        seen.sort_unstable();
-        // Names of one file hold the same.
-        seen.dedup();
-        let alike = seen.windows(2).filter(|pair| pair[0].0 == pair[1].0);
-        self.several = alike.map(|pair| pair[0].0).collect();
     }
 
     /// Whether no other file of the source has the size and the time of this one. A time in whole seconds may be that
     /// of many.
     pub fn tells_apart(&self, item: &ScannedItem) -> bool {
-        !self.is_short && key_of(item).is_some_and(|key| self.several.binary_search(&key).is_err())
+        let alone = |key: u64| self.files.get(&key).is_none_or(|own| *own != SEVERAL);
+        !self.is_short && key_of(item).is_some_and(alone)
     }
 }
 

@@ -12,7 +12,9 @@ use carrack_sys::file;
 
 use super::super::names::{marker_name, tag_of};
 use super::super::own_directories::remove_unseen;
+use super::super::times::time_of;
 use super::{MARKERS, Taken, remove_parts, replay, take};
+use crate::storage::write::TIME_OF_MIXTURE;
 
 /// Takes the lock of a marker that is there and that nobody holds. To be given back by [`file::unlock`]: a program that
 /// is being started holds what this process has open for a moment longer.
@@ -54,13 +56,17 @@ pub(super) fn forget(root: &Dir, name: &[u8], adopt: Option<&mut Vec<PartRecord>
     let found = replay(&file).ok().flatten();
     if let Some(found) = &found {
         let mixtures = mixtures_of(root, found);
+        // What this session has made whole meanwhile has a time again.
+        let is_left = |part: &PartRecord| {
+            root.stat(&part.path, Links::Refuse).is_ok_and(|stat| time_of(stat.mtime) == TIME_OF_MIXTURE)
+        };
         match adopt {
             Some(adopt) => adopt.extend(mixtures),
-            None if mixtures.is_empty() => {}
-            None => {
+            None if mixtures.iter().any(is_left) => {
                 let _ = file::unlock(&file);
                 return None;
             }
+            None => {}
         }
         remove_parts(root, found.tag, found.parts.values().map(|left| &left.part));
     }

@@ -25,14 +25,14 @@ fn drop_records(marker: &File, found: &Replayed, parts: &[PartRecord]) {
 
 impl Journal {
     /// Writes down a file that is about to be written in place, and waits until that is on stable storage. Its record
-    /// names the file itself as its part, so nobody takes it for one that may be removed.
-    pub fn mixture(&self, file: PartRecord) {
-        {
+    /// names the file itself as its part, so nobody takes it for one that may be removed. Tells whether it is there.
+    pub fn mixture(&self, file: PartRecord) -> bool {
+        let written = {
             let mut state = self.lock();
             state.mixtures.entry(file.path.clone()).or_default().push(file.number);
-            self.append(&mut state, &[Record::Part(file)]);
-        }
-        self.sync();
+            self.append(&mut state, &[Record::Part(file)])
+        };
+        written && self.sync()
     }
 
     /// Whether a file was being written in place when it was last told of.
@@ -72,16 +72,17 @@ impl Journal {
             let Some(held) = hold(&self.root, &name) else { continue };
             if let Ok(Some(found)) = replay(&held) {
                 let parts = mixtures_of(&self.root, &found);
-                self.name_mixtures(&parts);
-                drop_records(&held, &found, &parts);
+                if self.name_mixtures(&parts) {
+                    drop_records(&held, &found, &parts);
+                }
             }
             let _ = file::unlock(&held);
         }
     }
 
-    fn name_mixtures(&self, parts: &[PartRecord]) {
-        for part in parts.iter().filter(|part| !self.is_mixture(&part.path)) {
-            self.mixture(PartRecord { number: self.next_part(), ..part.clone() });
-        }
+    /// Tells whether all of them are written down.
+    fn name_mixtures(&self, parts: &[PartRecord]) -> bool {
+        let unnamed = parts.iter().filter(|part| !self.is_mixture(&part.path));
+        unnamed.fold(true, |all, part| self.mixture(PartRecord { number: self.next_part(), ..part.clone() }) && all)
     }
 }

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use carrack_sys::dir::Stat;
 use carrack_sys::{dir, file};
@@ -22,6 +23,10 @@ pub(in crate::storage::posix) struct OverTally {
     /// Those of which a sync has failed, by device and inode: what the cache has of them is no proof of what storage
     /// has.
     pub lost: Mutex<HashSet<(u64, u64)>>,
+    /// Those of which an attempt was given up while a thread was in a write.
+    pub late: Mutex<HashSet<(u64, u64)>>,
+    /// How long locked ones have been waited for.
+    pub waited: Mutex<Duration>,
 }
 
 /// What one attempt knows of the file.
@@ -69,29 +74,41 @@ impl WrittenOver {
         Ok(WritingOver { over: self, file })
     }
 
-    /// The attempt is over: nobody begins to write any more, and the last one who does unlocks the file. Says whether
-    /// the file is what it was.
-    pub fn end(&self, file: &File) -> bool {
+    /// The attempt is over: nobody begins to write any more, and the last one who does unlocks the file. Says, the
+    /// first time, whether the file is what it was.
+    pub fn end(&self, file: &File, tally: &OverTally) -> bool {
         let mut writing = lock(&self.writing);
+        if writing.has_ended {
+            return false;
+        }
         if !writing.has_begun {
             self.restore(file);
         }
         writing.has_ended = true;
-        if writing.threads == 0 {
-            Self::close(file, writing.has_begun);
+        match writing.threads {
+            0 => Self::close(file, writing.has_begun),
+            _ => _ = lock(&tally.late).insert((self.before.device, self.before.inode)),
         }
         !writing.has_begun
     }
 
-    /// It is what it was, and shows it.
+    /// It is what it was, and shows it: unless another program has written to it meanwhile.
     pub fn restore(&self, file: &File) {
-        let Stat { uid, gid, mode, mtime, .. } = self.before;
-        let is_owned = dir::stat_file(file).is_ok_and(|now| (now.uid, now.gid) == (uid, gid));
-        if !is_owned {
+        let Stat { uid, gid, mode, mtime, size, .. } = self.before;
+        let Ok(now) = dir::stat_file(file) else { return };
+        if (now.mtime, now.size) != (MIXTURE, size) {
+            return;
+        }
+        if (now.uid, now.gid) != (uid, gid) {
             let _ = if_it_can(dir::set_owner(file, Some(uid), Some(gid)));
         }
         let _ = if_it_can(file::set_mode(file, mode & 0o7777));
         let _ = if_it_can(file::set_times(file, mtime));
+    }
+
+    /// A sync of it has failed.
+    pub fn is_lost(&self, tally: &OverTally) {
+        lock(&tally.lost).insert((self.before.device, self.before.inode));
     }
 
     fn close(file: &File, has_begun: bool) {

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::time::Duration;
+use std::time::Instant;
 
 use carrack_core::attributes::Attributes;
 use carrack_core::path::split_name;
@@ -73,7 +73,7 @@ impl Tree {
         if self.has_other_names(&stat)? {
             return Ok(None);
         }
-        if !lock_within(&file, self.patience_in_place()) {
+        if !self.lock_in_place(&file, &stat) {
             return Err(refused(Reason::WrittenByOther, "another program writes it in place"));
         }
         // It may have been written to until it was locked.
@@ -90,7 +90,7 @@ impl Tree {
         let before = Stat { mode: had.unwrap_or(stat.mode), ..stat };
         let over = self.begin_mixture(&part, before, &offer.attributes, options).map_err(|error| failed(&error))?;
         let part = PartFile { over: Some(over), ..part };
-        if was_mixture {
+        if was_mixture || stat.mtime == MIXTURE {
             // Storage may not have what the cache has of it, if that is why it was left.
             file::drop_cache(&part.file, 0, 0).map_err(|error| failed(&error)).inspect_err(|_| part.remove())?;
         }
@@ -101,13 +101,19 @@ impl Tree {
         Ok(Some(OpenedPart::Resumed { part, held: Vec::new(), doubtful: Vec::new(), standing }))
     }
 
-    /// How long a file that is locked is waited for: longer where an earlier session of this very copy may still be at
-    /// it, as one does whose connection was lost in the midst of a sync.
-    fn patience_in_place(&self) -> Duration {
-        match &self.shared.journal {
-            Some(journal) if journal.is_beside_another() => self.shared.tuning.other_end_patience,
-            _ => PART_LOCK_PATIENCE,
-        }
+    /// Locks a file. One that is locked is waited for, longer where it is this copy's own: an earlier session may still
+    /// be at it, as one does whose connection was lost in the midst of a sync, or a write of an attempt that was given
+    /// up. All of a session's files together are waited for no longer than one may be.
+    fn lock_in_place(&self, file: &File, stat: &Stat) -> bool {
+        let tally = &self.shared.in_place;
+        let is_ours = self.shared.journal.as_ref().is_some_and(|journal| journal.is_beside_another())
+            || lock(&tally.late).contains(&(stat.device, stat.inode));
+        let left = self.shared.tuning.other_end_patience.saturating_sub(*lock(&tally.waited));
+        let patience = if is_ours { left.max(PART_LOCK_PATIENCE) } else { PART_LOCK_PATIENCE };
+        let began = Instant::now();
+        let is_locked = lock_within(file, patience);
+        *lock(&tally.waited) += began.elapsed();
+        is_locked
     }
 
     /// Whether a file has other names, which all come anew; where they do not, it is refused.

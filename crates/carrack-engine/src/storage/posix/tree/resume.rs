@@ -77,7 +77,9 @@ impl Tree {
         let taken_up = self.part_file(opened, name, (offer, part.size), options, Touched::Any);
         let blocks = AtomicU64::new((held.len() + doubtful.len()) as u64);
         let held_at = |index: &u64| held.binary_search_by_key(index, |block| block.0).is_ok();
-        let unproven = left.claims().into_iter().map(|claim| claim.index).filter(|index| !held_at(index)).collect();
+        // Whatever else is claimed every later session doubts anyway.
+        let doubted = |claim: &marker::Claim| claim.sure && part.digests == options.digests && !held_at(&claim.index);
+        let unproven = left.claims().into_iter().filter(doubted).map(|claim| claim.index).collect();
         let claims = PartClaims { blocks, unproven: Mutex::new(unproven) };
         let part = PartFile { number: Some(number), claims, ..taken_up };
         let (file, standing) = self.standing_file(offer, options).unzip();
@@ -137,7 +139,7 @@ fn believed(
         }
     }
     if damaged {
-        // PartClaims were lost: whatever has data may be a block.
+        // Claims were lost: whatever has data may be a block.
         let mut offset = 0;
         while let Ok(Some(data)) = file::next_data(opened, offset)
             && data < stat.size.min(size)

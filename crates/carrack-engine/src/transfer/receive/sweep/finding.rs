@@ -17,9 +17,6 @@ use super::{OnlyThere, Renaming, SweepOrder, enter, short_digest};
 use crate::error::failure;
 use crate::storage::write::Destination;
 
-/// Bytes of the paths of files that are kept in mind until all renames are known.
-const UNSURE_BYTES: usize = 64 << 20;
-
 /// What is left at the place of an item that is deleted. The greatest of a directory's items is the directory's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LeftInPlace {
@@ -159,7 +156,8 @@ pub(super) struct UnsureDirectories {
 impl UnsureDirectories {
     /// `false` if there are too many: their directories stay.
     fn add_file(&mut self, path: &[u8]) -> bool {
-        let has_room = self.files.len() < limits::RENAMED_FILES && self.bytes + path.len() <= UNSURE_BYTES;
+        let has_room =
+            self.files.len() < limits::RENAMED_FILES && self.bytes + path.len() <= limits::RENAMED_PATH_BYTES;
         if has_room {
             self.bytes += path.len();
             self.files.push(path.into());

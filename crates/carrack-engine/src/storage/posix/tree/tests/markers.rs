@@ -209,7 +209,7 @@ fn mixture_is_known_whichever_marker_of_the_copy_names_it() {
         panic!("not written in place")
     };
     part.write(0, &[2; BLOCK]).unwrap();
-    // A kill between a write and the time that follows.
+    part.written(0, BLOCK as u64);
     drop((part, beside));
     assert!(!first.is_mixture(b"f"));
     // It ends well, and does not forget what the other names.

@@ -202,3 +202,15 @@ fn hard_link_is_no_twin() {
     std::fs::hard_link(place.path().join("a"), place.path().join("b")).unwrap();
     assert_eq!(["a", "A", "b", "\u{e4}"].map(is_twin), [false, true, false, true]);
 }
+
+/// What a session has left that was killed while it tried whether names can be changed goes with the next of its copy.
+#[test]
+fn name_that_a_killed_session_has_tried_goes_with_the_next() {
+    for number in 0..2 {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(format!(".try.carrack-05050505-{number}.part")), "").unwrap();
+        let tree = begin(directory.path());
+        tree.finish(true);
+        assert_eq!(hidden(directory.path()), Vec::<String>::new());
+    }
+}

@@ -329,15 +329,23 @@ fn attempt_in_place_that_was_given_up_writes_no_more() {
 #[test]
 fn file_in_place_is_locked_until_the_last_write_has_returned() {
     let directory = tempfile::tempdir().unwrap();
-    let (path, offered, options) = over(directory.path());
+    let (_, offered, options) = over(directory.path());
     let tree = begin(directory.path());
     let (part, _) = in_place(&tree, &offered, &options);
-    let file = std::fs::File::open(&path).unwrap();
-    let late = part.over.as_ref().unwrap().enter(&file).unwrap();
+    let late = part.over.as_ref().unwrap().enter(&part.file).unwrap();
     part.remove();
+    let waited = &tree.shared.in_place.waited;
+    // All of the session's patience is spent.
+    *lock(waited) = tree.shared.tuning.other_end_patience;
     let refused = tree.open_part(&offered, &options, true).map(drop).unwrap_err();
     assert_eq!(refused.reason, Some(carrack_core::report::Reason::WrittenByOther));
-    drop(late);
+    // With some left, the next attempt begins as soon as the write has returned.
+    *lock(waited) = std::time::Duration::ZERO;
+    std::thread::scope(|scope| {
+        let again = scope.spawn(|| in_place(&tree, &offered, &options));
+        drop(late);
+        again.join().unwrap().0.remove();
+    });
 }
 
 /// What nobody has written to is what it was, for whoever looks at it and by the marker.
