@@ -1,6 +1,6 @@
 //! Files of the source that have one size and one time: samples do not tell which of them the receiver has.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::limits;
@@ -11,7 +11,7 @@ use crate::transfer::ScannedItem;
 #[derive(Debug, Default)]
 pub(super) struct AlikeSources {
     /// By the digest of size and time: that of device and inode, or [`SEVERAL`].
-    files: HashMap<u64, u64>,
+    files: BTreeMap<u64, u64>,
     /// There were too many files for all to be noted.
     is_short: bool,
 }

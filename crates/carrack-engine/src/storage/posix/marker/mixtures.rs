@@ -83,6 +83,7 @@ impl Journal {
     /// Tells whether all of them are written down.
     fn name_mixtures(&self, parts: &[PartRecord]) -> bool {
         let unnamed = parts.iter().filter(|part| !self.is_mixture(&part.path));
-        unnamed.fold(true, |all, part| self.mixture(PartRecord { number: self.next_part(), ..part.clone() }) && all)
+        let is_lost = |part: &&PartRecord| !self.mixture(PartRecord { number: self.next_part(), ..(*part).clone() });
+        unnamed.filter(is_lost).count() == 0
     }
 }
