@@ -18,10 +18,12 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
 import statistics
+import string
 import subprocess
 import sys
 import tempfile
@@ -141,6 +143,30 @@ def xxhsum():
     return float(rate) * (1 << 20)
 
 
+def make_files(place, names):
+    """Files that a plain loop makes a second in a new directory, by these names."""
+    directory = os.path.join(place, "names")
+    os.mkdir(directory)
+    opened = os.open(directory, os.O_RDONLY)
+    began = time.monotonic()
+    for name in names:
+        os.close(os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=opened))
+    rate = len(names) / (time.monotonic() - began)
+    os.close(opened)
+    shutil.rmtree(directory)
+    return rate
+
+
+def names_set(_, place):
+    """What the names alone are worth to the file system: Carrack's beside such as bonnie++ makes."""
+    chance, count = random.Random(1), FILES_KI << 10
+    plain = [f"{number:08x}" for number in range(count)]
+    longer = [f"{number:010x}" + "".join(chance.choices(string.ascii_letters, k=chance.randrange(13)))
+              for number in range(count)]
+    yield ([("one loop, its names", "1/s", "the same loop, bonnie++'s names")],
+           lambda: [make_files(place, plain)], lambda: [make_files(place, longer)])
+
+
 CIPHERS = ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305"]
 PROCESSOR = [*((cipher, "MB/s", program) for cipher in CIPHERS for program in ("openssl", "openssl without AVX-512")),
              ("blake3", "MB/s", "b3sum, with reading"), ("xxh128", "MB/s", "xxhsum")]
@@ -196,7 +222,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--carrack", default=ROOT / "target/release/carrack", type=pathlib.Path)
     parser.add_argument("--pairs", type=int, default=15)
-    parser.add_argument("--only", nargs="*", choices=["dd", "bonnie++", "cpu"])
+    parser.add_argument("--only", nargs="*", choices=["dd", "bonnie++", "names", "cpu"])
     given = parser.parse_args()
     given.only = given.only or ["dd", "bonnie++", "cpu"]
     needed = ["dd", "bonnie++", "openssl", "b3sum", "xxhsum", "mkfs.ext4"]
@@ -208,11 +234,11 @@ def main():
     print("| row | carrack | beside it | | ratio | of upper quarters |\n|---|--:|---|--:|--:|--:|", flush=True)
     with contextlib.ExitStack() as stack:
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="carrack-accuracy-", dir="/dev/shm"))
-        if {"dd", "bonnie++"} & set(given.only):
+        if {"dd", "bonnie++", "names"} & set(given.only):
             place, remove = disk_fio.image(home, "ext4", IMAGE_MIB)
             stack.callback(remove)
             with disk_fio.OneProcessor():
-                sets = {"dd": dd_sets, "bonnie++": bonnie_set}
+                sets = {"dd": dd_sets, "bonnie++": bonnie_set, "names": names_set}
                 for program in [program for program in sets if program in given.only]:
                     for one in sets[program](given, place):
                         compare(given, *one)
