@@ -161,18 +161,18 @@ impl PathCounted {
     /// What the samples of both ends say of it, over a stretch of `span_us` microseconds.
     pub fn new(source: Stretch<'_>, destination: Stretch<'_>, sent: &Sample, span_us: u64) -> Self {
         let counts = &sent.counts;
-        // A stream that has just been made, or has gone, says nothing of the path.
-        let told: Vec<&Sample> =
-            source.points.iter().map(|point| &point.sample).filter(|sample| sample.state.rtt_us > 0).collect();
+        // Each with the one before it. A stream that has just been made, or has gone, says nothing of the path.
+        let samples = || source.points.iter().map(|point| &point.sample);
+        let told: Vec<(&Sample, &Sample)> = samples()
+            .zip(std::iter::once(source.before).chain(samples()))
+            .filter(|(sample, _)| sample.state.rtt_us > 0)
+            .collect();
         let mean = |value: &dyn Fn(&Sample) -> u64| {
-            told.iter().map(|sample| value(sample) as f64).sum::<f64>() / told.len().max(1) as f64
+            told.iter().map(|(sample, _)| value(sample) as f64).sum::<f64>() / told.len().max(1) as f64
         };
         // The path is one, whatever one stream met on it: the middle one counts, and the shortest that any has seen.
         // One that began behind a full queue has never seen the shortest.
-        let before = std::iter::once(source.before).chain(source.points.iter().map(|point| &point.sample));
-        let each = before.zip(source.points.iter().map(|point| &point.sample));
-        let told_trips = each.filter(|(_, sample)| sample.state.rtt_us > 0);
-        let trips: Vec<Trips> = told_trips.map(|(before, sample)| Trips::of(sample, before)).collect();
+        let trips: Vec<Trips> = told.iter().map(|(sample, before)| Trips::of(sample, before)).collect();
         let rtt_us = trips.iter().map(|trips| trips.middle).sum::<f64>() / trips.len().max(1) as f64;
         let shortest = |of: fn(&Trips) -> f64| trips.iter().map(of).filter(|us| *us > 0.0).reduce(f64::min);
         let min_rtt_us = shortest(|trips| trips.shortest).or_else(|| shortest(|trips| trips.now)).unwrap_or(0.0);

@@ -332,15 +332,21 @@ fn peers_refuse_what_cannot_be_compared() {
 /// What the first of two other hosts has beside the programs of the contest.
 const OF_THE_FIRST: &[&str] = &["ssh", "sftp", "mkdir", "cp"];
 
-/// Two other hosts: the programs are started at the first, by the Carrack that is installed there.
-#[test]
-fn peers_between_two_other_hosts_are_started_at_the_first() {
+/// A directory at each of two other hosts, and the option by which the first reaches the second.
+fn between_two() -> (Sandbox, Sshd, [String; 3]) {
     let sandbox = Sandbox::in_memory();
     make_dirs(&sandbox);
     let (server, there) = far(&sandbox);
     offer(&server, OF_THE_FIRST);
     let first = format!("far:{}", sandbox.path("a").display());
     let far_rsh = server.rsh.replace("--rsh=", "--far-rsh=");
+    (sandbox, server, [first, there, far_rsh])
+}
+
+/// Two other hosts: the programs are started at the first, by the Carrack that is installed there.
+#[test]
+fn peers_between_two_other_hosts_are_started_at_the_first() {
+    let (sandbox, server, [first, there, far_rsh]) = between_two();
     let tree = sandbox.path("tree");
     for number in 0..5 {
         sandbox.write(format!("tree/f{number}"), vec![b'x'; 1000 * number]);
@@ -378,12 +384,7 @@ fn peers_between_two_other_hosts_are_started_at_the_first() {
 /// What the first host has told before it goes away is kept, and what may be left there is said.
 #[test]
 fn peers_between_two_other_hosts_keep_what_they_have_when_the_first_is_lost() {
-    let sandbox = Sandbox::in_memory();
-    make_dirs(&sandbox);
-    let (server, there) = far(&sandbox);
-    offer(&server, OF_THE_FIRST);
-    let first = format!("far:{}", sandbox.path("a").display());
-    let far_rsh = server.rsh.replace("--rsh=", "--far-rsh=");
+    let (sandbox, server, [first, there, far_rsh]) = between_two();
     let mut command = sandbox.carrack();
     let out = sandbox.path("told");
     command.args(["bench", "peers", &first, &there, &server.rsh, &far_rsh, "--json", "--size=1M,64M", "--files=0"]);

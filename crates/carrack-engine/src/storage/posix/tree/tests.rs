@@ -81,6 +81,14 @@ fn resumed(tree: &Tree, offer: &NewFile<'_>) -> (PartFile, Vec<(u64, BlockDigest
     }
 }
 
+/// A file that is written over, and the blocks that are looked at of it.
+fn in_place(tree: &Tree, offered: &NewFile<'_>, options: &WriteOptions) -> (PartFile, std::ops::Range<u64>) {
+    match tree.open_part(offered, options, true).unwrap() {
+        OpenedPart::Resumed { part, standing, .. } => (part, standing),
+        _ => panic!("not written in place"),
+    }
+}
+
 fn write(part: &PartFile, indexes: &[u64]) {
     for &index in indexes {
         part.write(index * BLOCK as u64, &block(index)).unwrap();

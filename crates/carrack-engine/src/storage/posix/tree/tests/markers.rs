@@ -205,9 +205,7 @@ fn mixture_is_known_whichever_marker_of_the_copy_names_it() {
     // One whose connection was lost holds the first marker, and one beside it is killed in the midst of the file.
     let first = begin(directory.path());
     let beside = begin(directory.path());
-    let OpenedPart::Resumed { part, .. } = beside.open_part(&offered, &options, true).unwrap() else {
-        panic!("not written in place")
-    };
+    let (part, _) = in_place(&beside, &offered, &options);
     part.write(0, &[2; BLOCK]).unwrap();
     part.written(0, BLOCK as u64);
     drop((part, beside));
@@ -221,9 +219,7 @@ fn mixture_is_known_whichever_marker_of_the_copy_names_it() {
         next.finish(true);
     }
     let last = begin(directory.path());
-    let OpenedPart::Resumed { part, .. } = last.open_part(&offered, &options, true).unwrap() else {
-        panic!("not written in place")
-    };
+    let (part, _) = in_place(&last, &offered, &options);
     part.write(0, &vec![3; size]).unwrap();
     part.finish(size as u64).unwrap();
     part.publish(FileDigests::default()).unwrap();

@@ -273,9 +273,7 @@ fn file_that_is_written_in_place_is_open_to_no_more_than_before_and_after() {
         let tree = begin(directory.path());
         let attributes = Attributes::new(wanted, Time::new(300, 4));
         let offered = NewFile { attributes, ..offered.clone() };
-        let OpenedPart::Resumed { part, .. } = tree.open_part(&offered, &options, true).unwrap() else {
-            panic!("not written in place")
-        };
+        let (part, _) = in_place(&tree, &offered, &options);
         assert_eq!(stat_file(&part.file).unwrap().mode & 0o7777, meanwhile, "{had:o} {wanted:o}");
         part.finish(2 << 20).unwrap();
         assert_eq!(stat_file(&part.file).unwrap().mode & 0o7777, wanted);
@@ -292,13 +290,6 @@ fn over<'a>(directory: &Path) -> (std::path::PathBuf, NewFile<'a>, WriteOptions)
         .unwrap();
     let offered = NewFile { size: Some(2 << 20), ..offer("f") };
     (path, offered, WriteOptions { in_place: carrack_core::request::InPlace::Always, ..options() })
-}
-
-fn in_place(tree: &Tree, offered: &NewFile<'_>, options: &WriteOptions) -> (PartFile, std::ops::Range<u64>) {
-    match tree.open_part(offered, options, true).unwrap() {
-        OpenedPart::Resumed { part, standing, .. } => (part, standing),
-        _ => panic!("not written in place"),
-    }
 }
 
 /// A stream that is in the midst of a block of a file that comes anew does not write into what comes.
@@ -421,9 +412,7 @@ fn file_that_is_written_in_place_is_nobody_elses_until_it_has_its_owner_and_list
         let others = OtherAttributes::new(given(owner, group)).unwrap();
         let attributes = Attributes { others, ..Attributes::new(0o640, Time::new(300, 4)) };
         let offered = NewFile { size: Some(2 << 20), attributes, ..offer("f") };
-        let OpenedPart::Resumed { part, .. } = tree.open_part(&offered, &options, true).unwrap() else {
-            panic!("not written in place")
-        };
+        let (part, _) = in_place(&tree, &offered, &options);
         let now = || stat_file(&opened).unwrap();
         assert_eq!((now().uid, now().mode & 0o7777), meanwhile, "{owner} {group} {with_list}");
         part.finish(2 << 20).unwrap();
