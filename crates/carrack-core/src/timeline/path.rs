@@ -60,6 +60,8 @@ struct Trips {
     shortest: f64,
     /// The shortest that any stream has now.
     now: f64,
+    /// The shortest of those that have carried about as much as the others, where these are several; else 0.
+    several_now: f64,
 }
 
 impl Trips {
@@ -79,6 +81,11 @@ impl Trips {
         let none = carried.iter().all(|(_, bytes)| *bytes == 0);
         let weight = |bytes: u64| if none { 1 } else { u128::from(bytes) };
         let all: u128 = carried.iter().map(|(_, bytes)| weight(*bytes)).sum();
+        // Those of an equal part, or nearly: the others have said little since they began.
+        let most = 2 * carried.len() as u128;
+        let carries = |bytes: u64| bytes > 0 && u128::from(bytes) * most >= all;
+        let carrying = || carried.iter().filter(|(_, bytes)| carries(*bytes)).map(|(state, _)| state.rtt_us);
+        let several_now = if carrying().count() > 1 { carrying().min() } else { None };
         let middle = |value: fn(&TcpState) -> u64| {
             let up_to = |most: u64| -> u128 {
                 carried.iter().filter(|(state, _)| value(state) <= most).map(|(_, bytes)| weight(*bytes)).sum()
@@ -94,6 +101,7 @@ impl Trips {
             middle_shortest: middle(|state| state.min_rtt_us).filter(|us| *us > 0).unwrap_or(least) as f64,
             shortest: least as f64,
             now: states().map(|state| state.rtt_us).min().unwrap_or(all.rtt_us) as f64,
+            several_now: several_now.unwrap_or(0) as f64,
         }
     }
 
@@ -103,6 +111,13 @@ impl Trips {
         let queued = self.middle - shortest;
         let is_long = queued > QUEUED_US.max(QUEUED * shortest) && queued > self.varies;
         is_long || self.middle_shortest - shortest > QUEUED_US
+    }
+
+    /// Whether each of several streams waits at the same time: then a full queue has dropped what is lost. Where others
+    /// keep the queue from being empty, the shortest trip that was seen is long itself, and the wait a small part of it.
+    /// A stream's own bursts are no queue that all meet.
+    fn all_wait(&self, shortest: f64) -> bool {
+        self.several_now - shortest > QUEUED_US && self.middle - shortest > self.varies
     }
 }
 
@@ -129,17 +144,16 @@ impl Losses {
                 continue;
             }
             losses.all_us += took_us;
-            if Trips::of(sample, earlier).are_queued(shortest) {
+            let is_lossy = share(counts.retransmits, counts.segments) >= LOSS
+                || share(counts.timeouts_us, counts.busy_us) >= TIMEOUTS;
+            let trips = Trips::of(sample, earlier);
+            if trips.are_queued(shortest) || (is_lossy && trips.all_wait(shortest)) {
                 losses.queued_us += took_us;
                 continue;
             }
             losses.resent = losses.resent.saturating_add(counts.retransmits);
             losses.segments = losses.segments.saturating_add(counts.segments);
-            if share(counts.retransmits, counts.segments) >= LOSS
-                || share(counts.timeouts_us, counts.busy_us) >= TIMEOUTS
-            {
-                losses.lossy_us += took_us;
-            }
+            losses.lossy_us += if is_lossy { took_us } else { 0 };
         }
         losses
     }
