@@ -22,7 +22,7 @@ use carrack_core::wire::frame::{
     ENTRY_HEADER_BYTES, EntryHeader, HEADER_BYTES, Header, TRAILER_BYTES, Trailer, check_entry_path,
 };
 use carrack_core::wire::mux;
-use carrack_core::wire::patch::Patch;
+use carrack_core::wire::patch::{Patch, TakenBlock};
 use carrack_core::wire::peer::{AskedItem, ItemResult, PeerMessage};
 use carrack_core::wire::piece::{PIECE_HEADER_BYTES, PieceHeader};
 use carrack_core::wire::{self, Version};
@@ -108,7 +108,7 @@ pub fn frame(data: &[u8]) {
             assert!(piece.plain <= carrack_core::limits::PIECE_BYTES && piece.packed.is_none_or(|to| to < piece.plain));
         }
     }
-    if let Ok(patch) = Patch::decode(data) {
+    if let Ok(patch) = Patch::decode(data, carrack_core::limits::PATCHED_BYTES) {
         assert!(patch.apply(data).is_none_or(|made| made.len() == patch.size as usize));
     }
     for bytes in data.chunks_exact(TRAILER_BYTES) {
@@ -410,8 +410,10 @@ impl Both {
     fn opened(&self, path: &[u8]) -> Opened {
         match path.len() % 5 {
             2 => {
-                let blocks = |from: u64| (from..6).map(|index| (index * 2 / 3, BlockDigest::default())).collect();
-                Opened::Resumed { left: blocks(0), taken_over: blocks(3) }
+                let digest = BlockDigest::default();
+                let taken = |index: u64| TakenBlock { index, digest, chunks: vec![7; index as usize] };
+                let left = (0..6).map(|index| (index * 2 / 3, digest)).collect();
+                Opened::Resumed { left, taken_over: [2, 2, 3].map(taken).into() }
             }
             4 => Opened::Present(self.present()),
             _ => Opened::Ready,

@@ -28,6 +28,9 @@ pub struct BlockDigest {
 }
 
 impl BlockDigest {
+    /// Bytes of it in messages and markers: the main digest, Adler-32, CRC-32C.
+    pub const BYTES: usize = 32 + 4 + 4;
+
     /// As the digests of a whole file of one block.
     pub fn as_file(&self, wanted: Digests) -> FileDigests {
         let is = |kind| wanted.main == Some(kind);

@@ -194,6 +194,8 @@ pub const HELD_BLOCKS: usize = 16_384;
 /// Held blocks that are told and not yet confirmed or sent, in one transfer: what is told of them is kept until then.
 /// Of what an earlier attempt left beyond, nothing is said, and it is sent again.
 pub const HELD_BLOCKS_OPEN: usize = 1 << 21;
+/// Chunks of held blocks that the sender keeps, in one transfer; of blocks beyond, those that differ are sent whole.
+pub const HELD_CHUNKS: usize = 1 << 22;
 /// Messages that tell of one item's held blocks: what lies in more pieces is sent again.
 pub const HELD_MESSAGES: usize = 8192;
 /// Blocks of one file that have landed and wait to be checkpointed. Those beyond are not written down in the marker,

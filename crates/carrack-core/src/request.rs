@@ -103,7 +103,7 @@ pub struct CopyOptions {
     pub keep_directory_links: bool,
     /// What has to have reached stable storage, and when.
     pub durability: Durability,
-    /// Whether of a file that the destination has in another state only the blocks that differ are sent.
+    /// Whether of a file that the destination has in another state only what differs is sent.
     pub delta: Delta,
     /// Whether files that are copied within a file system share their blocks with their sources.
     pub reflink: Reflink,

@@ -98,7 +98,9 @@ fn frame_seeds() {
     let block = Header::Block { item: ItemId(1), offset: 1 << 20, length: 1 << 16, hole: true, whole: false };
     let whole = Header::Block { item: ItemId(2), offset: 0, length: 5, hole: false, whole: true };
     let bundle = Header::Bundle { bundle: BundleId(3), entries: 2 };
-    for (name, header) in [("block", block), ("whole", whole), ("bundle", bundle), ("end", Header::End)] {
+    let patched = Header::PatchedBlock { item: ItemId(2), offset: 1 << 20, length: 5000, whole: false };
+    let headers = [("block", block), ("whole", whole), ("bundle", bundle), ("patched", patched), ("end", Header::End)];
+    for (name, header) in headers {
         keep("frame", name, &[&[0], &header.encode()[..], &header.encode()[..]].concat());
     }
     for (name, kind, size) in
@@ -210,7 +212,13 @@ fn all_digests() -> carrack_core::report::FileDigests {
 }
 
 fn held(item: u64, first: u64, count: usize) -> PeerMessage {
-    PeerMessage::Held { item: ItemId(item), first, digests: vec![BlockDigest::default(); count], taken_over: false }
+    PeerMessage::Held {
+        item: ItemId(item),
+        first,
+        digests: vec![BlockDigest::default(); count],
+        taken_over: false,
+        chunks: Vec::new(),
+    }
 }
 
 fn query(bundle: u64, path: &[u8]) -> PeerMessage {

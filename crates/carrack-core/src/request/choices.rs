@@ -37,13 +37,13 @@ words! {
 }
 
 words! {
-    /// Whether of a file that has changed only the blocks that differ are sent.
+    /// Whether of a file that has changed only what differs is sent.
     #[derive(Default)]
     pub enum Delta {
         /// Where reading is faster than sending.
         #[default]
-        0 Auto "auto" "send the blocks that differ where reading both files is faster than sending, else the whole file"
-        1 Always "always" "send the blocks that differ"
+        0 Auto "auto" "send what differs where reading both files is faster than sending, else the whole file"
+        1 Always "always" "send what differs"
         2 Never "never" "send the whole file"
     }
 }

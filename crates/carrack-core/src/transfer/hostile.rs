@@ -126,6 +126,7 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
             first: rng.below(9),
             digests: vec![BlockDigest::default(); rng.below(4) as usize],
             taken_over: rng.chance(50),
+            chunks: Vec::new(),
         },
         13 => PeerMessage::Confirm {
             item: ItemId(item),

@@ -29,8 +29,7 @@ const CRC_BYTES: usize = 4;
 const MAGIC: [u8; 8] = *b"\x89CARRACK";
 /// What builds from before format 1 began with. Nothing in one is believed: it is written over.
 const MAGIC_BEFORE: [u8; 8] = *b"\x89carrack";
-const BLOCK_DIGEST_BYTES: usize = 40;
-const PUBLISHED_BYTES: usize = 16 + 1 + BLOCK_DIGEST_BYTES;
+const PUBLISHED_BYTES: usize = 16 + 1 + BlockDigest::BYTES;
 /// Items in one record of what was published.
 const PUBLISHED_PER_RECORD: usize = 4096;
 
@@ -312,7 +311,7 @@ fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
         KIND_PART => decode_part(payload).map(Record::Part),
         KIND_BLOCKS => {
             let (part, first) = (payload.u64()?, payload.u64()?);
-            let count = payload.0.len() / BLOCK_DIGEST_BYTES;
+            let count = payload.0.len() / BlockDigest::BYTES;
             let digests = (0..count).map(|_| payload.digest()).collect::<Option<_>>()?;
             payload.at_end(Record::Blocks { part, first, digests })
         }

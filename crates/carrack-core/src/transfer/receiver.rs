@@ -36,6 +36,7 @@ use crate::report::ItemKind;
 use crate::request::{Digests, Verify};
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
+use crate::wire::patch::TakenBlock;
 use crate::wire::peer::{Answer, AskedIndex, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem, Question};
 use crate::wire::{ProtocolError, failure_bytes};
 
@@ -156,7 +157,7 @@ pub enum Opened {
         /// From an earlier attempt.
         left: Vec<(u64, BlockDigest)>,
         /// From what stands at the name.
-        taken_over: Vec<(u64, BlockDigest)>,
+        taken_over: Vec<TakenBlock>,
     },
     /// An earlier attempt has published it, and it has not changed since. With every digest that the options ask for.
     Present(FileDigests),
@@ -382,7 +383,7 @@ impl Receiver {
             }
             Opened::Resumed { left, taken_over } => {
                 item.state = ItemState::Open;
-                item.take_over(&taken_over);
+                let taken_over = item.take_over(taken_over);
                 self.hold(id, [left, taken_over].concat());
                 Answer::Accept
             }

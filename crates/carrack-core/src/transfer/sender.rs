@@ -76,6 +76,8 @@ pub struct BlockJob {
     pub unsized_source: bool,
     /// The source has holes: look before reading.
     pub sparse: bool,
+    /// The receiver has told the chunks of what it holds of the block: [`Sender::chunks_of`].
+    pub patched: bool,
 }
 
 /// What a stream is to do next.

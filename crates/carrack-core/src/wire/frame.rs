@@ -3,6 +3,8 @@
 //! A stream is a row of frames, each a [`Header`] of 24 bytes and what it announces:
 //! - a **block**: `length` bytes of the item `id` from `offset` on, then a [`Trailer`]. With [`FLAG_HOLE`]
 //!   no bytes: all are zero.
+//! - a **patched block**: `length` bytes of a [patch](super::patch) that makes the block from what the receiver holds
+//!   of it, then a trailer, which is that of the block.
 //! - a **bundle**: `length` entries; each an [`EntryHeader`] of 24 bytes, with [`FLAG_FINGERPRINT`] its source's
 //!   fingerprint of 16 bytes, with [`FLAG_ATTRIBUTES`] a block of attributes, its path, for a symbolic
 //!   link its target; for a file its content and a trailer. With [`FLAG_PATCH`] a [patch](super::patch) is in the
@@ -61,6 +63,17 @@ pub enum Header {
         /// The block is the whole file.
         whole: bool,
     },
+    /// A block of an offered item of which the receiver has told the chunks.
+    PatchedBlock {
+        /// As of a block.
+        item: ItemId,
+        /// As of a block.
+        offset: u64,
+        /// Bytes of the patch, fewer than the block's.
+        length: u32,
+        /// As of a block.
+        whole: bool,
+    },
     /// Small items together.
     Bundle {
         /// The bundle's number.
@@ -81,6 +94,7 @@ impl Header {
             }
             Self::Bundle { bundle, entries } => (2, 0, entries, bundle.0, 0),
             Self::End => (3, 0, 0, 0, 0),
+            Self::PatchedBlock { item, offset, length, whole } => (4, flag(whole, FLAG_WHOLE), length, item.0, offset),
         };
         let mut bytes = [0; HEADER_BYTES];
         bytes[0] = kind;
@@ -99,14 +113,19 @@ impl Header {
         let length = be_u32(&bytes[4..8]);
         let id = be_u64(&bytes[8..16]);
         let offset = be_u64(&bytes[16..24]);
-        if bytes[2..4] != [0, 0] || bytes[1] & !(FLAG_HOLE | FLAG_WHOLE) != 0 || (bytes[1] != 0 && bytes[0] != 1) {
+        let known = match bytes[0] {
+            1 => FLAG_HOLE | FLAG_WHOLE,
+            4 => FLAG_WHOLE,
+            _ => 0,
+        };
+        if bytes[2..4] != [0, 0] || bytes[1] & !known != 0 {
             return Err(ProtocolError::violation(format!(
                 "the peer sent a frame with unknown flags {:02x?}",
                 &bytes[1..4]
             )));
         }
         match bytes[0] {
-            1 => {
+            kind @ (1 | 4) => {
                 let end = offset.checked_add(u64::from(length));
                 let whole = bytes[1] & FLAG_WHOLE != 0;
                 if length > block_bytes
@@ -118,7 +137,11 @@ impl Header {
                         "the peer sent a block of {length} bytes at offset {offset}"
                     )));
                 }
-                Ok(Self::Block { item: ItemId(id), offset, length, hole: bytes[1] & FLAG_HOLE != 0, whole })
+                let (item, hole) = (ItemId(id), bytes[1] & FLAG_HOLE != 0);
+                if kind == 4 {
+                    return Ok(Self::PatchedBlock { item, offset, length, whole });
+                }
+                Ok(Self::Block { item, offset, length, hole, whole })
             }
             2 if length == 0 || length > limits::BUNDLE_ITEMS => {
                 Err(ProtocolError::violation(format!("the peer sent a bundle of {length} items")))
@@ -358,8 +381,14 @@ mod tests {
     fn frame_that_no_sender_sends_is_refused() {
         let good =
             Header::Block { item: ItemId(1), offset: u64::from(BLOCK), length: BLOCK, hole: false, whole: false };
-        assert_eq!(Header::decode(&good.encode(), BLOCK), Ok(good));
+        let patch = Header::PatchedBlock { item: ItemId(1), offset: u64::from(BLOCK), length: 9, whole: false };
+        assert_eq!([good, patch].map(|header| Header::decode(&header.encode(), BLOCK)), [Ok(good), Ok(patch)]);
+        let mut hole = patch.encode();
+        hole[1] |= FLAG_HOLE;
+        assert!(Header::decode(&hole, BLOCK).is_err(), "a hole needs no patch");
         let bad = [
+            Header::PatchedBlock { item: ItemId(1), offset: 0, length: BLOCK + 1, whole: false },
+            Header::PatchedBlock { item: ItemId(1), offset: u64::from(BLOCK), length: 9, whole: true },
             Header::Block { item: ItemId(1), offset: 0, length: BLOCK + 1, hole: false, whole: false },
             Header::Block { item: ItemId(1), offset: 0, length: u32::MAX, hole: true, whole: false },
             Header::Block { item: ItemId(1), offset: 5, length: 1, hole: false, whole: false },

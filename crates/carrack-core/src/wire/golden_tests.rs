@@ -472,6 +472,7 @@ fn peer_messages() -> Vec<Line> {
     let block = BlockDigest { main: [9; 32], adler32: 0x0102_0304, crc32c: u32::MAX };
     let exceptions = vec![(1, ItemResult::Kept), (2, ItemResult::Mismatch), (3, ItemResult::Failed(why()))];
     let failures = vec![(b"d".to_vec(), why()), (Vec::new(), why())];
+    let (held, chunks) = (vec![block, Default::default()], vec![1, 0xdead_beef]);
     vec![
         peer("peer Offer", PeerMessage::Offer(offer)),
         peer("peer Offer-pipe", PeerMessage::Offer(pipe)),
@@ -517,10 +518,7 @@ fn peer_messages() -> Vec<Line> {
         peer("peer DirectoriesFailed", PeerMessage::DirectoriesFailed(failures)),
         peer("peer Fail", PeerMessage::Fail(why())),
         peer("peer StreamLost", PeerMessage::StreamLost { stream: StreamId(258) }),
-        peer(
-            "peer Held",
-            PeerMessage::Held { item: ItemId(9), first: 3, digests: vec![block, Default::default()], taken_over: true },
-        ),
+        peer("peer Held", PeerMessage::Held { item: ItemId(9), first: 3, digests: held, taken_over: true, chunks }),
         peer("peer Confirm", PeerMessage::Confirm { item: ItemId(9), first: 3, count: 2 }),
         peer("peer Query", query(None, OtherAttributes::default())),
         peer("peer Query-fingerprint", query(Some([12; 16]), OtherAttributes::default())),

@@ -92,6 +92,7 @@ calls! {
     Unclaim "Part::unclaim"
     Rehash "Part::rehash"
     TakeOver "Part::take_over"
+    ReadPart "Part::read"
     Share "Part::share"
     Finish "Part::finish"
     Verify "Part::verify"

@@ -14,6 +14,7 @@
 mod closing;
 mod content;
 mod small;
+mod standing;
 mod unkept;
 
 use std::fs::File;
@@ -21,21 +22,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{Attributes, CopyFacts, Lacks, OtherAttributes, Time};
+use carrack_core::attributes::{Attributes, Lacks, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::plan::compare::State;
 use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
 use carrack_core::special::SpecialFile;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
+use carrack_core::wire::patch::TakenBlock;
 use carrack_sys::bulk::Pipe;
-use carrack_sys::dir::{Dir, Stat};
 
 pub use self::closing::Closing;
 pub use self::content::{block_digest, compare, compare_pieces};
 pub use self::small::{Begun, Entry, Growing, Stored};
+pub use self::standing::{Referred, StandingItem};
 pub use self::unkept::UnkeptSoFar;
 use super::properties::{Properties, WriteOptions};
 use super::workers::MetadataWorkers;
@@ -107,48 +108,6 @@ pub struct EarlierItem<'a> {
 /// The modification time of a file while it is written over where it stands: older than any, so that it is compared as
 /// different.
 pub const TIME_OF_MIXTURE: Time = Time::new(0, 0);
-
-/// What stands at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StandingItem {
-    /// What it is, its size and time.
-    pub state: State,
-    /// Its owner, group and permission bits.
-    pub facts: CopyFacts,
-    /// Device and inode, where they tell it from others.
-    pub file: Option<(u64, u64)>,
-    /// Two names may be one where it stands: whether it is this name's, [`Destination::claim`] says.
-    pub folds: bool,
-    /// A file with further names: what is set of one is set of all.
-    pub is_shared: bool,
-    /// It was being written in place when an earlier session ended, and may be a mixture.
-    pub is_mixture: bool,
-    /// What it lacks of what an item has that it was compared with ([`Destination::lacks`]).
-    pub lacks: Lacks,
-}
-
-impl StandingItem {
-    /// The file system that it is on, as far as that is known.
-    pub fn device(&self) -> Option<u64> {
-        self.file.map(|(device, _)| device)
-    }
-}
-
-/// A file that a reference directory has, and that an item is to become.
-pub struct Referred<'a> {
-    /// Relative to the destination.
-    pub path: &'a [u8],
-    /// What it is to have.
-    pub attributes: Attributes,
-    /// The path where it was found; the directory that it is in there, and what it was then.
-    pub found_at: &'a [u8],
-    /// See above.
-    pub directory: &'a Dir,
-    /// See above.
-    pub found: &'a Stat,
-    /// As a hard link, which has all of its attributes already; else it is copied.
-    pub as_link: bool,
-}
 
 /// Attributes for a directory.
 #[derive(Clone, Debug)]
@@ -545,8 +504,16 @@ pub trait Part: Send + Sync {
 
     /// Copies blocks here from what stands at the name, and tells what they are here, of those that could be copied:
     /// for a thread of its own. Nobody writes them meanwhile. May be repeated.
-    fn take_over(&self, _standing: &[u64]) -> Vec<(u64, BlockDigest)> {
+    fn take_over(&self, _standing: &[u64]) -> Vec<TakenBlock> {
         Vec::new()
+    }
+
+    /// Reads from `offset` on what is here now; how many bytes, fewer than `slice` has only at the end.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn read(&self, _offset: u64, _slice: &mut [u8]) -> Result<usize, Failure> {
+        Err(failure(ErrorCode::Internal, Side::Destination, "the store takes over no blocks"))
     }
 
     /// Of a new part that nothing has been reserved for ([`WriteOptions::shares`]): has it share all blocks of its

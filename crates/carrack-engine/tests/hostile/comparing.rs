@@ -4,18 +4,18 @@
 use std::os::unix::fs::symlink;
 
 use carrack_core::attributes::{OtherAttributes, Time};
-use carrack_core::ids::BundleId;
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::judgment::Judgment;
 use carrack_core::report::{ErrorCode, Failure, ItemKind};
 use carrack_core::request::Compare;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::patch;
-use carrack_core::wire::peer::{AskedIndex, AskedItem, ItemResult, PeerMessage, Question};
+use carrack_core::wire::peer::{Answer, AskedIndex, AskedItem, ItemResult, PeerMessage, Question};
 
 use crate::sandbox::{Sandbox, hostile_paths};
-use crate::session::{Session, options};
+use crate::session::{BLOCK, Session, options};
 use crate::watch::Watch;
-use crate::wire::{Entry, bundle};
+use crate::wire::{Entry, bundle, offer, patched_block};
 
 fn asked(path: &[u8]) -> AskedItem {
     let (mtime, leads_to) = (Some(Time::new(1, 0)), Vec::new());
@@ -171,7 +171,7 @@ fn patches_are_of_what_stands_there() {
         tells(&session);
         sends(&mut session, Entry::Patch(b"mine", sent, &new));
         let failure = session.ended().expect_err("the receiver took it");
-        assert!(failure.message().contains("makes no file"), "{failure:?}");
+        assert!(failure.message().contains("makes nothing"), "{failure:?}");
         session.leave().unwrap();
     }
     // What is said to come of it is something else: it is dropped, and comes again.
@@ -186,6 +186,49 @@ fn patches_are_of_what_stands_there() {
     sandbox.assert_untouched();
     assert_eq!(std::fs::read(sandbox.root().join("mine")).unwrap(), mine);
     assert_eq!(sandbox.names(), ["link", "mine", "out"]);
+}
+
+/// A patch of a block is taken only where its chunks were told, and makes a file only of what it is said to make.
+#[test]
+fn patched_blocks_are_of_what_is_taken_over() {
+    let _watch = Watch::memory();
+    let sandbox = Sandbox::new();
+    let block = BLOCK as usize;
+    let old: Vec<u8> = (0..2 * block).map(|at| (at / 7) as u8).collect();
+    std::fs::write(sandbox.root().join("mine"), &old).unwrap();
+    let mut new = old.clone();
+    new[5] ^= 1;
+    let chunks: Vec<u32> = old[..block].chunks(4096).map(crc32c::crc32c).collect();
+    let (patch, _) = patch::of_chunks(&new[..block], 4096, &chunks).unwrap();
+    let refused = |path: &[u8], patch: &[u8], why: &str| {
+        let mut session = begin(&sandbox, Compare::Size, None);
+        session.say(&offer(1, path, Some(2 * u64::from(BLOCK))));
+        while !matches!(session.heard(), PeerMessage::Answer { answer: Answer::Accept, .. }) {}
+        patched_block(&mut session.stream(0), 1, 0, patch, &new[..block]);
+        let failure = session.ended().expect_err("the receiver took it");
+        assert_eq!(failure.code, ErrorCode::ProtocolViolation, "{failure:?}");
+        assert!(failure.message().contains(why), "{why}: {failure:?}");
+        session.leave().unwrap();
+    };
+    refused(b"absent", &patch, "nobody told of any chunks");
+    refused(b"mine", &patch[..patch.len() - 1], "a patch that makes nothing");
+    let long = [&(BLOCK + 1).to_be_bytes(), &patch[4..]].concat();
+    refused(b"mine", &long, "a patch that makes nothing");
+    let short = [&4096_u32.to_be_bytes()[..], &4096_u32.to_be_bytes(), &[1], &new[..4096]].concat();
+    refused(b"mine", &short, "with a length or place that the file's size does not allow");
+
+    let mut session = begin(&sandbox, Compare::Size, None);
+    session.say(&offer(1, b"mine", Some(2 * u64::from(BLOCK))));
+    let PeerMessage::Held { digests, chunks: told, taken_over: true, .. } = session.heard() else { panic!() };
+    assert!(digests.len() == 2 && told[..chunks.len()] == chunks && told.len() == 2 * chunks.len());
+    assert_eq!(session.heard(), PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept });
+    // It makes something else than it is said to make: the block is to come again.
+    let mut stream = session.stream(0);
+    patched_block(&mut stream, 1, 0, &patch, &old[..block]);
+    assert_eq!(session.heard(), PeerMessage::SendAgain { item: ItemId(1), offset: 0 });
+    session.leave().unwrap();
+    assert_eq!(std::fs::read(sandbox.root().join("mine")).unwrap(), old);
+    sandbox.assert_untouched();
 }
 
 /// Whatever it claims to have or to have listed, only names of directories that it told of go, nothing outside, nothing

@@ -93,7 +93,13 @@ fn earlier_attempts_that_there_are_not() {
     });
     assert_violation(&failure, "which are not held");
     for message in [
-        PeerMessage::Held { item: ItemId(1), first: 0, digests: vec![BlockDigest::default()], taken_over: false },
+        PeerMessage::Held {
+            item: ItemId(1),
+            first: 0,
+            digests: vec![BlockDigest::default()],
+            taken_over: false,
+            chunks: Vec::new(),
+        },
         PeerMessage::Known { bundle: BundleId(1), items: Vec::new() },
         PeerMessage::Answer { item: ItemId(1), answer: Answer::Present(FileDigests::default()) },
     ] {
@@ -111,14 +117,16 @@ fn earlier_attempts_that_there_are_not() {
             first: u64::MAX,
             digests: vec![BlockDigest::default()],
             taken_over: false,
+            chunks: Vec::new(),
         },
         PeerMessage::Held {
             item: ItemId(1),
             first: 0,
             digests: vec![BlockDigest::default(); HELD_BLOCKS + 1],
             taken_over: false,
+            chunks: Vec::new(),
         },
-        PeerMessage::Held { item: ItemId(1), first: 0, digests: Vec::new(), taken_over: false },
+        PeerMessage::Held { item: ItemId(1), first: 0, digests: Vec::new(), taken_over: false, chunks: Vec::new() },
         PeerMessage::Query { bundle: BundleId(1), items: vec![question(0, b"../outside/canary")] },
     ] {
         let failure = refused(&sandbox, |session| session.say(&message));

@@ -80,6 +80,15 @@ pub fn block(stream: &mut OutStream, item: u64, offset: u64, content: &[u8], who
     let _ = stream.flush();
 }
 
+/// Sends a patch of a block, of which it says that it makes `content`.
+pub fn patched_block(stream: &mut OutStream, item: u64, offset: u64, patch: &[u8], content: &[u8]) {
+    let header = Header::PatchedBlock { item: ItemId(item), offset, length: patch.len() as u32, whole: false };
+    let _ = stream.meta(&[&header.encode()]);
+    let _ = stream.payload(patch);
+    let _ = stream.meta(&[&trailer_of(content).encode()]);
+    let _ = stream.flush();
+}
+
 pub fn offer(item: u64, path: &[u8], size: Option<u64>) -> PeerMessage {
     PeerMessage::Offer(Offer {
         item: ItemId(item),

@@ -13,6 +13,8 @@ use crate::support::{Ran, tree, wait_until};
 const MIB: usize = 1 << 20;
 const LARGE: usize = 24 * MIB + 17;
 const BLOCK: usize = 256 << 10;
+/// Of the blocks of [`LARGE`]: the power of two above its square root.
+pub const BLOCK_CHUNK: usize = 8 << 10;
 
 fn scene() -> CountedNode {
     CountedNode::start(&["--block=256K", "--streams=2"])
@@ -49,9 +51,10 @@ fn blocks_that_differ_are_all_that_is_sent() {
             scene.old("large", &old);
             scene.new_file("large", &new);
             let (ran, sent) = scene.copy(&["--verify", verify, "--digest", digest]);
-            assert_eq!(taken_over(&ran), (LARGE - 3 * BLOCK - 17) as u64, "{verify} {digest}");
+            // Of a block that differs, the chunks that differ; the last block, which is short, has none.
+            assert_eq!(taken_over(&ran), (LARGE - 3 * BLOCK_CHUNK - 17) as u64, "{verify} {digest}");
             assert_eq!(ran.summary()["bytes_resumed"], 0);
-            assert!(sent < (4 * BLOCK + MIB / 4) as u64, "{verify} {digest}: {sent} bytes");
+            assert!(sent < (4 * BLOCK_CHUNK + MIB / 8) as u64, "{verify} {digest}: {sent} bytes");
             scene.check("large", &new);
         }
     }
@@ -113,7 +116,7 @@ fn old_files_of_any_kind_and_size_are_replaced() {
     scene.old("large", &old);
     hard_link(&there, scene.sandbox.path("root/to/other")).unwrap();
     let (ran, _) = scene.copy(&["--no-resume"]);
-    assert_eq!(taken_over(&ran), (LARGE - BLOCK) as u64);
+    assert_eq!(taken_over(&ran), (LARGE - BLOCK_CHUNK) as u64);
     scene.check("large", &new);
     scene.check("other", &old);
 }
@@ -159,13 +162,43 @@ fn old_file_that_rots_or_is_altered_meanwhile_is_never_part_of_the_new_one() {
     }
 }
 
+/// A page here and there of a large file costs those pages, whatever a block has; and what has changed all over is sent
+/// once.
+#[test]
+fn pieces_of_a_block_are_sent_where_the_rest_is_there() {
+    let scene = scene();
+    let old = tree::bytes(LARGE, 1);
+    let pages = |pages: &[usize]| tree::changed(&old, 4096, pages);
+    let cases: [(Vec<u8>, usize); 5] = [
+        (pages(&[100]), 1),
+        // Page 63 is the last of a block.
+        (pages(&[60, 61, 62, 63, 64, 65, 66, 67]), 4),
+        (pages(&(0..6144).step_by(64).collect::<Vec<_>>()), 96),
+        // Each chunk of one block: there is nothing to be saved of it.
+        (pages(&(64..128).collect::<Vec<_>>()), BLOCK / BLOCK_CHUNK),
+        ([&tree::bytes(LARGE - 17, 3), &old[LARGE - 17..]].concat(), LARGE / BLOCK_CHUNK),
+    ];
+    for (number, (new, chunks)) in cases.iter().enumerate() {
+        for flags in ["--durable=group", "--inplace", "-z", "--verify=disk"] {
+            scene.old("large", &old);
+            scene.new_file("large", new);
+            let (ran, sent) = scene.copy(&[flags]);
+            let saved = (LARGE / BLOCK_CHUNK - chunks) * BLOCK_CHUNK + LARGE % BLOCK_CHUNK;
+            assert_eq!(taken_over(&ran), saved as u64, "case {number}, {flags}");
+            assert!(sent < (chunks * BLOCK_CHUNK + MIB / 8 + LARGE / 100) as u64, "case {number}, {flags}: {sent}");
+            assert_eq!(ran.summary()["faults"]["digest_mismatches"], 0);
+            scene.check("large", new);
+        }
+    }
+}
+
 /// A copy that is cut off loses neither what it had sent, nor what it had taken over.
 #[test]
 fn delta_that_is_cut_off_is_taken_up() {
     let scene = scene();
     let old = tree::bytes(LARGE, 1);
-    let half: Vec<usize> = (0..48).collect();
-    let new = tree::changed(&old, BLOCK, &half);
+    let half = 0..48;
+    let new = [&tree::bytes(half.len() * BLOCK, 2), &old[half.len() * BLOCK..]].concat();
     scene.old("large", &old);
     scene.new_file("large", &new);
     for (end, first) in [("TERM", "--delta=auto"), ("KILL", "--delta=auto"), ("TERM", "--delta=never")] {
@@ -211,19 +244,19 @@ fn sync_sends_of_each_file_what_differs() {
     let ran = scene.sandbox.ok(words(&["--delete", "-b"]));
     let sent = scene.proxy.carried().up - before;
     let counts = super::sync::numbers(&ran, &["files", "files_same", "bytes_taken_over"]);
-    assert_eq!(counts, [2, 3, (4 * MIB + 1 - BLOCK) as u64]);
+    assert_eq!(counts, [2, 3, (4 * MIB + 1 - BLOCK_CHUNK / 2) as u64]);
     assert!(sent < (5 * MIB) as u64, "{sent}");
     scene.check("d/f1", &new);
     scene.check("d/f1~", &contents[1]);
     scene.check("d/f4", &contents[0]);
-    // Without a size of its own, a block of a sync is small enough.
+    // So it is with blocks of a sync's own size.
     let new = tree::changed(&contents[2], BLOCK, &[3]);
     scene.new_file("d/f2", &new);
     let own: Vec<String> = words(&[]).into_iter().filter(|word| !word.starts_with("--block")).collect();
     let before = scene.proxy.carried().up;
     scene.sandbox.ok(own);
     let sent = scene.proxy.carried().up - before;
-    assert!(sent < (MIB + MIB / 4) as u64, "{sent}");
+    assert!(sent < (MIB / 4) as u64, "{sent}");
     scene.check("d/f2", &new);
 }
 

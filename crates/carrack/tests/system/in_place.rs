@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use carrack_faults::strace::Inject;
 
 use crate::crash;
+use crate::delta::BLOCK_CHUNK;
 use crate::faults::{NOBODY, open_to_all, under};
 use crate::support::counted::CountedNode;
 use crate::support::node::Node;
@@ -54,8 +55,8 @@ fn file_stays_where_it_is_and_only_its_blocks_that_differ_are_written() {
     sandbox.write("tree/large", &new);
     let longer = [&tree::changed(&new, BLOCK, &[7])[..], &[7; 3 * MIB]].concat();
     let cases: [(&[u8], usize); 5] = [
-        (&tree::changed(&new, BLOCK, &[0, 40, 41]), LARGE - 3 * BLOCK),
-        (&longer, LARGE - BLOCK),
+        (&tree::changed(&new, BLOCK, &[0, 40, 41]), LARGE - 3 * BLOCK_CHUNK),
+        (&longer, LARGE - BLOCK_CHUNK),
         (&new[..10 * BLOCK + 5], 10 * BLOCK),
         (b"", 0),
         (b"short", 0),
@@ -120,7 +121,7 @@ fn file_is_written_on_where_it_is_shorter_and_what_it_has_is_compared() {
     let cases: [(&[u8], bool, usize); 4] = [
         (&new[..10 * BLOCK + 5], true, 10 * BLOCK),
         // Its beginning is another: that is sent again, whatever the size says.
-        (&wrong, true, 9 * BLOCK),
+        (&wrong, true, 10 * BLOCK - BLOCK_CHUNK),
         // One that is not shorter is replaced, once the new one is whole.
         (&same_size, false, 0),
         (&[7; LARGE + 1], false, 0),

@@ -9,9 +9,10 @@ use crate::request::Verify;
 use crate::transfer::machine::Machine;
 use crate::transfer::orders::offer;
 use crate::transfer::receiver::ArrivedBlock;
-use crate::transfer::receiver::{BlockStart, Opened, Receiver, ReceiverAction};
+use crate::transfer::receiver::{BlockStart, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use crate::tuning::Tuning;
 use crate::wire::frame::Trailer;
+use crate::wire::patch::TakenBlock;
 
 const SIZE: u64 = 5000;
 
@@ -83,6 +84,7 @@ fn held_blocks_are_told_before_the_answer() {
         first,
         digests: (first..first + count).map(|index| digest(index as u8)).collect(),
         taken_over: false,
+        chunks: Vec::new(),
     };
     let accept = PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept };
     assert_eq!(told[1..], [held(0, 2), held(3, 1), accept].map(ReceiverAction::Send));
@@ -308,4 +310,52 @@ fn sync_that_fails_after_the_end_leaves_nothing_to_take_up() {
     assert_eq!(receiver.unsaved(), [(ItemId(1), vec![(1, digest(1))])]);
     receiver.handle_checkpointed(start(), ItemId(1), Err(failure()));
     assert_eq!((receiver.unsaved(), actions(&mut receiver)), (Vec::new(), vec![ReceiverAction::Discard(ItemId(1))]));
+}
+
+/// What is taken over is told with its chunks, and only a block whose chunks were told may come as a patch.
+#[test]
+fn chunks_are_told_of_what_is_taken_over() {
+    let taken = |index: u64, chunks: usize| TakenBlock { index, digest: digest(2), chunks: vec![index as u32; chunks] };
+    let mut receiver = recovering(Verify::Wire);
+    receiver.handle_message(start(), offer(ItemId(1), Some(SIZE))).unwrap();
+    let taken_over = vec![taken(1, 4), taken(2, 4), taken(4, 0)];
+    receiver.handle_opened(start(), ItemId(1), Opened::Resumed { left: vec![(0, digest(1))], taken_over });
+    let held = |first: u64, digests: Vec<BlockDigest>, chunks: Vec<u32>| {
+        let taken_over = first > 0;
+        ReceiverAction::Send(PeerMessage::Held { item: ItemId(1), first, digests, taken_over, chunks })
+    };
+    let told = actions(&mut receiver);
+    let accept = ReceiverAction::Send(PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept });
+    let both = held(1, vec![digest(2); 2], [[1; 4], [2; 4]].concat());
+    let wanted = [held(0, vec![digest(1)], Vec::new()), both, held(4, vec![digest(2)], Vec::new()), accept];
+    assert_eq!(told[1..], wanted);
+    for (index, may) in [(0, false), (1, true), (2, true), (3, false), (4, false)] {
+        let checked = receiver.check_patch(ItemId(1), index * u64::from(BLOCK));
+        assert_eq!(checked.is_ok(), may, "block {index}");
+    }
+    // What has ended may still be under way.
+    receiver.check_patch(ItemId(7), 0).unwrap();
+}
+
+/// Of blocks with many chunks one message tells of few: it stays within what a message may have.
+#[test]
+fn message_about_chunks_is_short() {
+    let (size, block) = (1_u64 << 36, 64_u32 << 20);
+    let options = crate::transfer::orders::options(block);
+    let config = ReceiverConfig { options, checkpoints: true, tuning: Tuning::DEFAULT };
+    let mut receiver = Receiver::new(config);
+    receiver.handle_message(start(), offer(ItemId(1), Some(size))).unwrap();
+    let taken = |index| TakenBlock { index, digest: digest(2), chunks: vec![5; 256] };
+    let taken_over = (0..1024).map(taken).collect();
+    receiver.handle_opened(start(), ItemId(1), Opened::Resumed { left: Vec::new(), taken_over });
+    let (mut blocks, mut messages) = (0, 0);
+    for action in actions(&mut receiver) {
+        if let ReceiverAction::Send(message @ PeerMessage::Held { .. }) = action {
+            assert!(message.encode().len() < limits::MESSAGE_BYTES);
+            let PeerMessage::Held { digests, chunks, .. } = message else { unreachable!() };
+            assert_eq!(chunks.len(), digests.len() * 256);
+            (blocks, messages) = (blocks + digests.len(), messages + 1);
+        }
+    }
+    assert_eq!((blocks, messages), (1024, 2));
 }

@@ -22,7 +22,7 @@ fn digest(of: u8) -> BlockDigest {
 }
 
 fn held(first: u64, digests: Vec<BlockDigest>) -> PeerMessage {
-    PeerMessage::Held { item: ItemId(1), first, digests, taken_over: false }
+    PeerMessage::Held { item: ItemId(1), first, digests, taken_over: false, chunks: Vec::new() }
 }
 
 fn check(sender: &mut Sender, now: Instant, stream: StreamId) -> u64 {
@@ -60,7 +60,13 @@ fn blocks_are_held_only_where_they_can_be() {
     for item in [0, 2, 99] {
         is_violation(sender.handle_message(
             now,
-            PeerMessage::Held { item: ItemId(item), first: 0, digests: vec![digest(1)], taken_over: false },
+            PeerMessage::Held {
+                item: ItemId(item),
+                first: 0,
+                digests: vec![digest(1)],
+                taken_over: false,
+                chunks: Vec::new(),
+            },
         ));
     }
     is_violation(sender.handle_message(now, held(blocks, vec![digest(1)])));
@@ -142,7 +148,13 @@ fn nothing_was_saved_of_a_file_that_failed() {
     let now = Instant::now();
     for result in [ItemResult::Failed(failure()), ItemResult::Kept] {
         let mut sender = recovering(now, Some(LARGE));
-        let taken_over = PeerMessage::Held { item: ItemId(1), first: 1, digests: vec![digest(2)], taken_over: true };
+        let taken_over = PeerMessage::Held {
+            item: ItemId(1),
+            first: 1,
+            digests: vec![digest(2)],
+            taken_over: true,
+            chunks: Vec::new(),
+        };
         sender.handle_message(now, held(0, vec![digest(1)])).unwrap();
         sender.handle_message(now, taken_over).unwrap();
         accept(&mut sender, now);
@@ -339,4 +351,105 @@ fn sender_without_streams_waits_for_others() {
     assert_eq!(sender.outcome(), None);
     sender.handle_stream(Instant::now(), StreamId(2));
     assert_eq!(next_block(&mut sender, now, StreamId(2)), 0);
+}
+
+/// Blocks of 16 KiB have four chunks each; the last one, of 68, is a short one.
+const CHUNKED: u64 = (1 << 20) + 3 * (16 << 10) + 848;
+
+fn told(first: u64, digests: Vec<BlockDigest>, chunks: usize) -> PeerMessage {
+    PeerMessage::Held { item: ItemId(1), first, digests, taken_over: true, chunks: vec![7; chunks] }
+}
+
+fn patched(sender: &mut Sender, now: Instant) -> (u64, bool) {
+    match sender.next_job(now, StreamId(0)) {
+        Next::Job(Job::Block(block)) => (block.offset, block.patched),
+        other => panic!("{other:?} instead of a block"),
+    }
+}
+
+#[test]
+fn chunks_are_those_of_the_blocks() {
+    let now = Instant::now();
+    for (blocks, chunks) in [(1, 3), (1, 5), (4, 12), (4, 14), (4, 16)] {
+        let mut sender = sender_with(options(16 << 10), now, Some(CHUNKED));
+        is_violation(sender.handle_message(now, told(64, vec![digest(1); blocks], chunks)));
+    }
+    sender_with(options(16 << 10), now, Some(CHUNKED)).handle_message(now, told(64, vec![digest(1); 4], 13)).unwrap();
+    // Blocks that are too small, or of a file that is too large, have none.
+    is_violation(recovering(now, Some(LARGE)).handle_message(now, told(0, vec![digest(1)], 1)));
+}
+
+/// What a block that differs is sent by, and what of it counts as taken over, whatever becomes of it.
+#[test]
+fn changed_blocks_are_sent_as_patches_once() {
+    let now = Instant::now();
+    let block = 16_u64 << 10;
+    let mut sender = sender_with(options(16 << 10), now, Some(CHUNKED));
+    sender.handle_message(now, told(0, vec![digest(1), digest(2)], 8)).unwrap();
+    accept(&mut sender, now);
+    let checked = |sender: &mut Sender| check(sender, now, StreamId(1));
+    assert_eq!((checked(&mut sender), checked(&mut sender)), (0, block));
+    sender.handle_block_checked(now, StreamId(1), ItemId(1), 0, Ok(digest(1)));
+    sender.handle_block_checked(now, StreamId(1), ItemId(1), block, Ok(digest(9)));
+    assert_eq!(sender.totals().counts.bytes_taken_over, block);
+    // The first is the same: nothing of it is kept.
+    assert!(sender.chunks_of(ItemId(1), 0).is_none());
+    assert_eq!(sender.chunks_of(ItemId(1), block), Some((4096, [7; 4].into())));
+    assert_eq!(patched(&mut sender, now), (block, true));
+    sender.handle_patched(ItemId(1), block, 12_000);
+    sender.handle_block_sent(now, StreamId(0), ItemId(1), block, Ok((16 << 10, digest(9))));
+    // It came to be something else there: it goes whole, and nothing was saved.
+    sender.handle_message(now, PeerMessage::SendAgain { item: ItemId(1), offset: block }).unwrap();
+    assert_eq!(patched(&mut sender, now), (block, false));
+    sender.handle_block_sent(now, StreamId(0), ItemId(1), block, Ok((16 << 10, digest(9))));
+    sender.handle_message(now, landed(vec![(1, block)], Vec::new())).unwrap();
+    assert_eq!((sender.totals().counts.bytes_taken_over, sender.progress().bytes_done), (block, 2 * block));
+}
+
+#[test]
+fn what_a_patch_saved_is_counted_once_it_has_landed() {
+    let now = Instant::now();
+    let block = 16_u64 << 10;
+    let mut sender = sender_with(options(16 << 10), now, Some(CHUNKED));
+    sender.handle_message(now, told(0, vec![digest(1)], 4)).unwrap();
+    accept(&mut sender, now);
+    check(&mut sender, now, StreamId(1));
+    sender.handle_block_checked(now, StreamId(1), ItemId(1), 0, Ok(digest(9)));
+    assert_eq!(patched(&mut sender, now), (0, true));
+    sender.handle_patched(ItemId(1), 0, 12_000);
+    // A stream that is lost leaves it to another, as a patch again.
+    sender.handle_stream_lost(now, StreamId(0));
+    sender.handle_stream(now, StreamId(2));
+    let again = match sender.next_job(now, StreamId(2)) {
+        Next::Job(Job::Block(block)) => (block.offset, block.patched),
+        other => panic!("{other:?} instead of a block"),
+    };
+    assert_eq!(again, (0, true));
+    sender.handle_patched(ItemId(1), 0, 12_000);
+    sender.handle_block_sent(now, StreamId(2), ItemId(1), 0, Ok((16 << 10, digest(9))));
+    assert_eq!(sender.totals().counts.bytes_taken_over, 0);
+    sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
+    assert_eq!((sender.totals().counts.bytes_taken_over, sender.progress().bytes_done), (12_000, block));
+    // Storage has lost it: nothing was saved.
+    sender.handle_message(now, PeerMessage::SendAgain { item: ItemId(1), offset: 0 }).unwrap();
+    assert_eq!((sender.totals().counts.bytes_taken_over, sender.progress().bytes_done), (0, 0));
+    // What failed saved nothing either.
+    sender.handle_message(now, done(ItemResult::Failed(failure()))).unwrap();
+    assert_eq!(sender.totals().counts.bytes_taken_over, 0);
+}
+
+/// A receiver that tells of more chunks than are kept breaks no rule: blocks beyond are sent whole.
+#[test]
+fn few_chunks_are_kept() {
+    let now = Instant::now();
+    let (block, each) = (64_u64 << 20, 8);
+    let mut sender = sender_with(options(64 << 20), now, Some(1 << 46));
+    let blocks = limits::HELD_BLOCKS;
+    let most = limits::HELD_CHUNKS / (blocks * each);
+    for number in 0..=most {
+        let first = (number * blocks) as u64;
+        sender.handle_message(now, told(first, vec![digest(1); blocks], blocks * each)).unwrap();
+    }
+    let kept = |number: usize| sender.chunks_of(ItemId(1), (number * blocks) as u64 * block).is_some();
+    assert!(kept(0) && kept(most - 1) && !kept(most));
 }

@@ -165,8 +165,13 @@ fn followed_files_leave_room_for_others() {
 #[test]
 fn receiver_that_holds_blocks_of_a_followed_file_is_refused() {
     let mut sender = sender([followed("log", 5000)]);
-    let held =
-        PeerMessage::Held { item: ItemId(1), first: 0, digests: vec![BlockDigest::default()], taken_over: false };
+    let held = PeerMessage::Held {
+        item: ItemId(1),
+        first: 0,
+        digests: vec![BlockDigest::default()],
+        taken_over: false,
+        chunks: Vec::new(),
+    };
     is_violation(sender.handle_message(start(), held));
     for answer in [Answer::Present(FileDigests { blake3: Some([7; 32]), ..FileDigests::default() }), Answer::Shared] {
         is_violation(sender.handle_message(start(), PeerMessage::Answer { item: ItemId(1), answer }));

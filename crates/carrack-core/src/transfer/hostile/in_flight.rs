@@ -82,7 +82,13 @@ fn file_in_flight_that_is_given_up_is_told_no_more() {
 fn file_in_flight_has_the_blocks_that_were_compared() {
     let mut sender = sender_with(told_options(), start(), Some(LARGE));
     let (block, digest) = (u64::from(BLOCK), BlockDigest { main: [1; 32], ..BlockDigest::default() });
-    let held = PeerMessage::Held { item: ItemId(1), first: 0, digests: vec![digest; 3], taken_over: false };
+    let held = PeerMessage::Held {
+        item: ItemId(1),
+        first: 0,
+        digests: vec![digest; 3],
+        taken_over: false,
+        chunks: Vec::new(),
+    };
     sender.handle_message(start(), held).unwrap();
     accept(&mut sender, start());
     let mut in_flight = InFlight::default();

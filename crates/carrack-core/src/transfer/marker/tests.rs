@@ -259,7 +259,7 @@ fn xxh128_has_its_own_bit_and_nothing_behind_it() {
     for bits in [9, 11, 16, 24, 0xff] {
         let (mut bytes, mut chain) = Chain::begin(TAG);
         chain.append(&begin, &mut bytes);
-        chain.append_raw(KIND_PUBLISHED, &[&key(1)[..], &[bits], &[0; BLOCK_DIGEST_BYTES]].concat(), &mut bytes);
+        chain.append_raw(KIND_PUBLISHED, &[&key(1)[..], &[bits], &[0; BlockDigest::BYTES]].concat(), &mut bytes);
         let found = replay(&bytes, BOOT).unwrap();
         assert!(found.damaged && found.known_count() == 0, "{bits}");
     }

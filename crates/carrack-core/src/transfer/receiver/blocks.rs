@@ -56,6 +56,16 @@ impl Receiver {
         }
     }
 
+    /// Whether a block may come as a patch: the sender knows its chunks.
+    ///
+    /// # Errors
+    /// When it does not: else it could find out what a file holds.
+    pub fn check_patch(&self, id: ItemId, offset: u64) -> Result<(), ProtocolError> {
+        let told = self.items.get(&id).is_none_or(|item| item.has_told_chunks(offset));
+        let wrong = || ProtocolError::violation("the sender sent a patch, and nobody told of any chunks");
+        told.then_some(()).ok_or_else(wrong)
+    }
+
     /// A block begins on a stream.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use crate::transfer::BLOCKS_AHEAD;
 use crate::transfer::ranges::Ranges;
 use crate::wire::ProtocolError;
 use crate::wire::control::TransferOptions;
+use crate::wire::patch::TakenBlock;
 
 #[derive(Debug)]
 pub(super) struct IncomingItem {
@@ -24,6 +25,10 @@ pub(super) struct IncomingItem {
     held: BTreeMap<u64, BlockDigest>,
     /// Of what is held, or was: blocks from what stands at the name.
     taken_over: Ranges,
+    /// Chunks of these blocks, until they are told;
+    chunks: BTreeMap<u64, Vec<u32>>,
+    /// and blocks of which they have been told.
+    chunks_told: Ranges,
     /// The most blocks that have ever been landed or held.
     reached: u64,
     tree: FileTree,
@@ -70,6 +75,8 @@ impl IncomingItem {
             bytes: 0,
             held: BTreeMap::new(),
             taken_over: Ranges::new(),
+            chunks: BTreeMap::new(),
+            chunks_told: Ranges::new(),
             reached: 0,
             tree: FileTree::new(options.block_bytes, options.digests),
             whole: false,
@@ -157,11 +164,28 @@ impl IncomingItem {
         self.held.iter().map(|(&index, &digest)| (index, digest)).collect()
     }
 
-    /// Says of these blocks that they are from what stands at the name.
-    pub fn take_over(&mut self, blocks: &[(u64, BlockDigest)]) {
-        for (index, _) in blocks {
-            self.taken_over.insert(*index);
+    /// These blocks are from what stands at the name: their digests.
+    pub fn take_over(&mut self, blocks: Vec<TakenBlock>) -> Vec<(u64, BlockDigest)> {
+        let take = |block: TakenBlock| {
+            self.taken_over.insert(block.index);
+            self.chunks.insert(block.index, block.chunks);
+            (block.index, block.digest)
+        };
+        blocks.into_iter().map(take).collect()
+    }
+
+    /// The chunks of a block, to be told; none where it is to come whole.
+    pub fn tell_chunks(&mut self, index: u64) -> Vec<u32> {
+        let chunks = self.chunks.remove(&index).unwrap_or_default();
+        if !chunks.is_empty() {
+            self.chunks_told.insert(index);
         }
+        chunks
+    }
+
+    /// Whether the sender has been told chunks of the block that starts here.
+    pub fn has_told_chunks(&self, offset: u64) -> bool {
+        self.chunks_told.contains(self.index(offset))
     }
 
     /// What is from what stands at the name is not held.

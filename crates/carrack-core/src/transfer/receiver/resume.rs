@@ -13,6 +13,26 @@ use crate::request::Verify;
 use crate::wire::ProtocolError;
 use crate::wire::peer::{PeerMessage, QueryItem};
 
+/// Bytes of what one message tells, but for the last block's.
+const MESSAGE_BYTES: usize = limits::HELD_BLOCKS * BlockDigest::BYTES;
+
+/// Blocks one after the other, of which one message tells.
+struct HeldRun {
+    first: u64,
+    taken_over: bool,
+    digests: Vec<BlockDigest>,
+    chunks: Vec<u32>,
+}
+
+impl HeldRun {
+    /// Whether a block belongs to it. Of all of a message's blocks the chunks are told, or of none.
+    fn goes_on(&self, index: u64, taken_over: bool, chunks: &[u32]) -> bool {
+        let bytes = self.digests.len() * BlockDigest::BYTES + size_of_val(&*self.chunks) + size_of_val(chunks);
+        let is_like = self.taken_over == taken_over && self.chunks.is_empty() == chunks.is_empty();
+        is_like && self.first + self.digests.len() as u64 == index && bytes < MESSAGE_BYTES
+    }
+}
+
 impl Receiver {
     /// The part file of an item has blocks already: tells the sender of them. What cannot be compared is not told of,
     /// and comes like any other.
@@ -22,7 +42,7 @@ impl Receiver {
         let Some(item) = self.items.get_mut(&id).filter(|_| comparable) else {
             return;
         };
-        let mut runs: Vec<(u64, bool, Vec<BlockDigest>)> = Vec::new();
+        let mut runs: Vec<HeldRun> = Vec::new();
         let mut held = item.hold(blocks, limits::HELD_BLOCKS_OPEN.saturating_sub(open));
         // Of what lies in too many pieces, what nobody has sent yet is left out first.
         if pieces(&held, |index| item.is_taken_over(index)) > limits::HELD_MESSAGES {
@@ -31,20 +51,22 @@ impl Receiver {
         }
         for (index, digest) in held {
             let full = runs.len() == limits::HELD_MESSAGES;
-            let taken_over = item.is_taken_over(index);
-            let goes_on = |first: u64, run: &[_]| first + run.len() as u64 == index && run.len() < limits::HELD_BLOCKS;
+            let (taken_over, chunks) = (item.is_taken_over(index), item.tell_chunks(index));
             match runs.last_mut() {
-                Some((first, before, run)) if *before == taken_over && goes_on(*first, run) => run.push(digest),
+                Some(run) if run.goes_on(index, taken_over, &chunks) => {
+                    run.digests.push(digest);
+                    run.chunks.extend(chunks);
+                }
                 _ if full => {
                     item.hold_below(index);
                     break;
                 }
-                _ => runs.push((index, taken_over, vec![digest])),
+                _ => runs.push(HeldRun { first: index, taken_over, digests: vec![digest], chunks }),
             }
         }
-        for (first, taken_over, digests) in runs {
+        for HeldRun { first, taken_over, digests, chunks } in runs {
             self.held_waiting += 1;
-            self.send(PeerMessage::Held { item: id, first, digests, taken_over });
+            self.send(PeerMessage::Held { item: id, first, digests, taken_over, chunks });
         }
     }
 

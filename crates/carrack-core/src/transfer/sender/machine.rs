@@ -44,8 +44,8 @@ impl Machine for Sender {
             PeerMessage::Finished { durable } => self.handle_finished(durable)?,
             PeerMessage::DirectoriesFailed(failures) => self.handle_directories_failed(failures)?,
             PeerMessage::Fail(failure) => self.phase = SenderPhase::Failed(failure),
-            PeerMessage::Held { item, first, digests, taken_over } => {
-                self.handle_held(item, first, &digests, taken_over)?;
+            PeerMessage::Held { item, first, digests, taken_over, chunks } => {
+                self.handle_held(item, first, &digests, taken_over, &chunks)?;
             }
             PeerMessage::Known { bundle, items } => self.handle_known(bundle, items)?,
             PeerMessage::ContentCompared { asked, same, chunks } => {

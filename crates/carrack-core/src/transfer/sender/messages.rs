@@ -69,7 +69,9 @@ impl Sender {
         if !item.was_taken(offset) {
             return Err(ProtocolError::violation("the receiver has got a block that was not sent"));
         }
-        self.progress.bytes_done += item.land(offset).unwrap_or(0);
+        let (bytes, found) = item.land(offset).unwrap_or_default();
+        self.progress.bytes_done += bytes;
+        found.count(&mut self.totals.counts);
         self.streams.landed(now, Unit::Block(id, offset));
         Ok(())
     }
@@ -80,13 +82,18 @@ impl Sender {
         first: u64,
         digests: &[BlockDigest],
         taken_over: bool,
+        chunks: &[u32],
     ) -> Result<(), ProtocolError> {
         let open: usize = self.items.values().map(Offered::held_open).sum();
         let few = open + digests.len() <= limits::HELD_BLOCKS_OPEN;
+        let kept: usize = self.items.values().map(Offered::chunks_kept).sum();
+        let room = limits::HELD_CHUNKS.saturating_sub(kept);
         let wanted = self.config.options.digests;
         let compared = wanted.main.is_some() && digests.iter().all(|digest| is_main_of(&digest.main, wanted));
         let item = self.items.get_mut(&id).filter(|_| few && compared);
-        let fits = item.is_some_and(|item| item.hold(first, digests, taken_over));
+        let fits = item.is_some_and(|item| {
+            item.hold(first, digests, taken_over) && item.keep_chunks(first, digests.len(), chunks, room)
+        });
         fits.then_some(()).ok_or_else(|| {
             ProtocolError::violation(format!("the receiver holds blocks of item {id} that it cannot hold"))
         })

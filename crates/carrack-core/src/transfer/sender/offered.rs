@@ -16,6 +16,7 @@ use crate::request::Digests;
 use crate::transfer::ranges::Ranges;
 use crate::transfer::{BLOCKS_AHEAD, ScannedItem};
 use crate::wire::control::TransferOptions;
+use crate::wire::patch;
 
 #[derive(Debug)]
 pub(super) struct Offered {
@@ -47,6 +48,10 @@ pub(super) struct Offered {
     resumed: Ranges,
     /// Landed because what stands at the name has them.
     taken_over: Ranges,
+    /// Chunks of what the receiver holds of blocks, until these have landed.
+    chunks: BTreeMap<u64, Box<[u32]>>,
+    /// Of blocks that were sent as patches, the bytes that the receiver had.
+    patched: BTreeMap<u64, u64>,
     tree: FileTree,
     block_bytes: u32,
     wanted: Digests,
@@ -118,6 +123,8 @@ impl Offered {
             of_standing: Ranges::new(),
             resumed: Ranges::new(),
             taken_over: Ranges::new(),
+            chunks: BTreeMap::new(),
+            patched: BTreeMap::new(),
             tree: FileTree::new(options.block_bytes, options.digests),
             block_bytes: options.block_bytes,
             wanted: options.digests,
@@ -167,6 +174,44 @@ impl Offered {
         fits
     }
 
+    /// The chunks of these blocks, one block after the other, as far as there is `room`; false when they are not those
+    /// of such blocks. Without any, blocks are sent whole.
+    pub fn keep_chunks(&mut self, first: u64, blocks: usize, mut told: &[u32], room: usize) -> bool {
+        if told.is_empty() {
+            return true;
+        }
+        let Some(bytes) = self.chunk_bytes() else { return false };
+        let keeps = told.len() <= room && self.abandoned.is_none();
+        for index in (first..).take(blocks) {
+            let count = patch::told_chunks(self.length(index), bytes);
+            let Some((chunks, rest)) = told.split_at_checked(count) else { return false };
+            if keeps {
+                self.chunks.insert(index, chunks.into());
+            }
+            told = rest;
+        }
+        told.is_empty()
+    }
+
+    fn chunk_bytes(&self) -> Option<u32> {
+        patch::block_chunk_bytes(self.size?, self.block_bytes)
+    }
+
+    /// How many chunks are kept.
+    pub fn chunks_kept(&self) -> usize {
+        self.chunks.values().map(|chunks| chunks.len()).sum()
+    }
+
+    /// Bytes of a chunk, and the chunks that the receiver has of a block.
+    pub fn chunks_of(&self, offset: u64) -> Option<(u32, Box<[u32]>)> {
+        Some((self.chunk_bytes()?, self.chunks.get(&self.index(offset))?.clone()))
+    }
+
+    /// A block is sent as a patch: the receiver has so many bytes of it.
+    pub fn patch(&mut self, offset: u64, there: u64) {
+        self.patched.insert(self.index(offset), there);
+    }
+
     /// Held blocks that have not been compared: what is kept of them is proportional to that.
     pub fn held_open(&self) -> usize {
         self.held.len() + self.checking.len()
@@ -176,6 +221,7 @@ impl Offered {
     pub fn forget_held(&mut self) {
         self.held.clear();
         self.checking.clear();
+        self.chunks.clear();
     }
 
     fn is_held(&self, index: u64) -> bool {
@@ -228,6 +274,7 @@ impl Offered {
             whole: self.blocks() == Some(1),
             unsized_source: self.size.is_none() && self.is_single_use(),
             sparse: self.scanned.sparse,
+            patched: self.chunks.contains_key(&index),
         }
     }
 
@@ -269,6 +316,7 @@ impl Offered {
         }
         self.hash(offset, self.length(index) as u32, digest);
         self.landed.insert(index);
+        self.chunks.remove(&index);
         let bytes = self.length(index);
         if self.of_standing.contains(index) {
             self.taken_over.insert(index);
@@ -311,17 +359,19 @@ impl Offered {
         self.tree.insert(index, u64::from(length), digest);
     }
 
-    /// A block is at the receiver; its bytes when that is news.
-    pub fn land(&mut self, offset: u64) -> Option<u64> {
+    /// A block is at the receiver; its bytes when that is news, and those of them that the receiver had.
+    pub fn land(&mut self, offset: u64) -> Option<(u64, FoundBytes)> {
         let index = self.index(offset);
         if !self.landed.insert(index) {
             return None;
         }
         self.altered.remove(&index);
+        self.chunks.remove(&index);
         if self.hashed.contains(index) {
             self.again.remove(&index);
         }
-        Some(self.length(index))
+        let taken_over = self.patched.get(&index).copied().unwrap_or(0);
+        Some((self.length(index), FoundBytes { left: 0, taken_over }))
     }
 
     /// Storage gave a block back otherwise than it was written: it has not landed. Its bytes, those of them that the
@@ -331,7 +381,7 @@ impl Offered {
         let bytes = if self.landed.remove(index) { self.length(index) } else { 0 };
         let found = FoundBytes {
             left: if self.resumed.remove(index) { bytes } else { 0 },
-            taken_over: if self.taken_over.remove(index) { bytes } else { 0 },
+            taken_over: if self.taken_over.remove(index) { bytes } else { self.patched.remove(&index).unwrap_or(0) },
         };
         let times = self.rotten.entry(index).or_default();
         *times += 1;
@@ -348,7 +398,9 @@ impl Offered {
             let full = blocks.count() - u64::from(last.is_some());
             full * u64::from(self.block_bytes) + last.map_or(0, |last| self.length(last))
         };
-        (bytes(&self.landed), FoundBytes { left: bytes(&self.resumed), taken_over: bytes(&self.taken_over) })
+        let landed = self.patched.iter().filter(|(index, _)| self.landed.contains(**index));
+        let taken_over = bytes(&self.taken_over) + landed.map(|(_, there)| there).sum::<u64>();
+        (bytes(&self.landed), FoundBytes { left: bytes(&self.resumed), taken_over })
     }
 
     /// Whether anything of it is at the receiver, or on its way there.
@@ -360,9 +412,11 @@ impl Offered {
         self.landed.contains(self.index(offset))
     }
 
-    /// A block arrived altered; false when that was once too often.
+    /// A block arrived altered, and goes again whole; false when that was once too often.
     pub fn count_altered(&mut self, offset: u64) -> bool {
         let index = self.index(offset);
+        self.chunks.remove(&index);
+        self.patched.remove(&index);
         let times = self.altered.entry(index).or_default();
         *times += 1;
         *times < limits::SENDS_PER_BLOCK

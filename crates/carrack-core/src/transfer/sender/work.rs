@@ -207,6 +207,19 @@ impl Sender {
         }
     }
 
+    /// Bytes of a chunk, and the chunks that the receiver has of the block that starts here; `None` where it is to be
+    /// sent whole.
+    pub fn chunks_of(&self, id: ItemId, offset: u64) -> Option<(u32, Box<[u32]>)> {
+        self.items.get(&id)?.chunks_of(offset)
+    }
+
+    /// A block is about to be sent as a patch: the receiver has so many bytes of it. Said before its first byte goes.
+    pub fn handle_patched(&mut self, id: ItemId, offset: u64, there: u64) {
+        if let Some(item) = self.items.get_mut(&id) {
+            item.patch(offset, there);
+        }
+    }
+
     /// Size of an offered item that has been read to its end, for the one who reads it a second time;
     /// and whether it has holes.
     pub fn was_read(&self, id: ItemId) -> Option<(u64, bool)> {

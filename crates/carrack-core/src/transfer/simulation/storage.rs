@@ -19,6 +19,7 @@ use crate::request::{Durability, Verify};
 use crate::transfer::Fingerprint;
 use crate::transfer::machine::Machine;
 use crate::transfer::receiver::Opened;
+use crate::wire::patch::TakenBlock;
 use crate::wire::peer::{AskedIndex, AskedItem, DirectoryAttributes, ItemResult, Offer, QueryItem, Question};
 
 impl World {
@@ -87,7 +88,7 @@ impl World {
     }
 
     /// Copies blocks from what stands at the name: some are what the source has now, others something else.
-    fn take_over(&mut self, file: u64, offer: &Offer, missing: impl Fn(u64) -> bool) -> Vec<(u64, BlockDigest)> {
+    fn take_over(&mut self, file: u64, offer: &Offer, missing: impl Fn(u64) -> bool) -> Vec<TakenBlock> {
         let comparable = self.plan.options.digests.main.is_some();
         let Some(size) = offer.size.filter(|_| comparable && self.rng.chance(self.plan.taking_over)) else {
             return Vec::new();
@@ -104,7 +105,8 @@ impl World {
         }
         self.verdict.taken_over += taken.len() as u64;
         self.note_right(&offer.path, &taken);
-        taken
+        let taken = taken.into_iter();
+        taken.map(|(index, digest)| TakenBlock { index, digest, chunks: Vec::new() }).collect()
     }
 
     /// What was digested anew is claimed anew: else the marker would go on claiming what was there before.

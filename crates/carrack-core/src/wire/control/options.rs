@@ -87,7 +87,7 @@ options! {
     no_times: bool = bool "19",
     /// The receiver writes through links that lead to directories below its destination.
     keeps_links: bool = bool "20",
-    /// Whether of a file that the receiver has in another state only the blocks that differ are sent.
+    /// Whether of a file that the receiver has in another state only what differs is sent.
     delta: Delta = uint32 "21",
     /// Both ends are in one process: the receiver may make a part file that shares its blocks with the source.
     shares: bool = bool "22",

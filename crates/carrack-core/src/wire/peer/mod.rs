@@ -118,6 +118,9 @@ pub enum PeerMessage {
         digests: Vec<BlockDigest>,
         /// They are from what stands at the item's name, else from an earlier attempt.
         taken_over: bool,
+        /// Digests of the chunks of each of the blocks, one block after the other, as
+        /// [`told_chunks`](super::patch::told_chunks) has them; none where blocks are sent whole.
+        chunks: Vec<u32>,
     },
     /// Sender: held blocks that are what the source has.
     Confirm {
@@ -328,8 +331,8 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         }
         PeerMessage::Fail(failure) => Body::Fail(failure.into()),
         PeerMessage::StreamLost { stream } => Body::StreamLost(raw::StreamLost { stream: u32::from(stream.0) }),
-        PeerMessage::Held { item, first, digests, taken_over } => {
-            Body::Held(resume::held(item, first, &digests, taken_over))
+        PeerMessage::Held { item, first, digests, taken_over, chunks } => {
+            Body::Held(resume::held(item, first, &digests, taken_over, chunks))
         }
         PeerMessage::Confirm { item, first, count } => Body::Confirm(raw::Confirm { item: item.0, first, count }),
         PeerMessage::Query { bundle, items } => Body::Query(resume::query(bundle, items)),

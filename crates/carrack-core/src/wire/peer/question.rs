@@ -14,7 +14,7 @@ use crate::path;
 use crate::report::ItemKind;
 use crate::special::SpecialFile;
 use crate::wire::fields::varint;
-use crate::wire::{ProtocolError, attributes};
+use crate::wire::{ProtocolError, attributes, patch};
 
 /// What a sender has: files to be compared, and names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub(super) fn content(asked: AskedIndex, digest: Option<[u8; 32]>) -> Content {
 
 /// The answer to that, as a message.
 pub(super) fn content_compared(asked: AskedIndex, same: bool, chunks: Vec<u32>) -> ContentCompared {
-    let chunks = chunks.into_iter().flat_map(u32::to_be_bytes).collect();
+    let chunks = patch::chunks_to_bytes(&chunks);
     ContentCompared { number: asked.number.0, index: asked.index, same, chunks }
 }
 
@@ -90,12 +90,11 @@ pub(super) fn read_content(raw: Content) -> Result<PeerMessage, ProtocolError> {
 /// The message that answers that.
 pub(super) fn read_content_compared(raw: ContentCompared) -> Result<PeerMessage, ProtocolError> {
     let ContentCompared { number, index, same, chunks } = raw;
-    let (told, rest) = chunks.as_chunks();
-    if told.len() > limits::FILE_CHUNKS || !rest.is_empty() || (same && !told.is_empty()) {
+    let chunks = patch::chunks_from_bytes(&chunks)?;
+    if chunks.len() > limits::FILE_CHUNKS || (same && !chunks.is_empty()) {
         return Err(ProtocolError::violation("the peer told of chunks that no file has"));
     }
     let asked = AskedIndex { number: BundleId(number), index };
-    let chunks = told.iter().map(|chunk| u32::from_be_bytes(*chunk)).collect();
     Ok(PeerMessage::ContentCompared { asked, same, chunks })
 }
 

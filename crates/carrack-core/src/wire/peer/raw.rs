@@ -226,6 +226,9 @@ pub struct Held {
     pub digests: Vec<u8>,
     #[prost(bool, tag = "4")]
     pub taken_over: bool,
+    /// 4 bytes a chunk of each block.
+    #[prost(bytes = "vec", tag = "5")]
+    pub chunks: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

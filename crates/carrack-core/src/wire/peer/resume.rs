@@ -9,7 +9,7 @@ use crate::digest::{BlockDigest, FileDigests};
 use crate::fingerprint::Fingerprint;
 use crate::ids::{BundleId, ItemId};
 use crate::report::ItemKind;
-use crate::wire::ProtocolError;
+use crate::wire::{ProtocolError, patch};
 use crate::{limits, path};
 
 /// A small item that may be at the receiver already.
@@ -34,8 +34,9 @@ pub struct QueryItem {
 }
 
 /// Blocks that are there, as a message.
-pub(super) fn held(item: ItemId, first: u64, digests: &[BlockDigest], taken_over: bool) -> Held {
-    Held { item: item.0, first, digests: digests_to_bytes(digests), taken_over }
+pub(super) fn held(item: ItemId, first: u64, digests: &[BlockDigest], taken_over: bool, chunks: Vec<u32>) -> Held {
+    let chunks = patch::chunks_to_bytes(&chunks);
+    Held { item: item.0, first, digests: digests_to_bytes(digests), taken_over, chunks }
 }
 
 /// A question, as a message.
@@ -53,7 +54,8 @@ pub(super) fn known(bundle: BundleId, items: Vec<(u32, FileDigests)>) -> Known {
 pub(super) fn held_from_raw(held: &Held) -> Result<PeerMessage, ProtocolError> {
     let digests = digests_from_bytes(&held.digests)?;
     check_blocks(held.first, digests.len() as u64)?;
-    Ok(PeerMessage::Held { item: ItemId(held.item), first: held.first, digests, taken_over: held.taken_over })
+    let chunks = patch::chunks_from_bytes(&held.chunks)?;
+    Ok(PeerMessage::Held { item: ItemId(held.item), first: held.first, digests, taken_over: held.taken_over, chunks })
 }
 
 /// Whether a file can have the blocks that are confirmed.
@@ -71,11 +73,8 @@ pub(super) fn known_items(known: Known) -> Vec<(u32, FileDigests)> {
     known.items.into_iter().map(|item| (item.index, item.digests.unwrap_or_default().into())).collect()
 }
 
-/// Bytes of a block's digests in a message: the main digest, Adler-32, CRC-32C.
-const BLOCK_DIGEST_BYTES: usize = 32 + 4 + 4;
-
 fn digests_to_bytes(digests: &[BlockDigest]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(digests.len() * BLOCK_DIGEST_BYTES);
+    let mut bytes = Vec::with_capacity(digests.len() * BlockDigest::BYTES);
     for digest in digests {
         bytes.extend_from_slice(&digest.main);
         bytes.extend_from_slice(&digest.adler32.to_be_bytes());
@@ -85,12 +84,12 @@ fn digests_to_bytes(digests: &[BlockDigest]) -> Vec<u8> {
 }
 
 fn digests_from_bytes(bytes: &[u8]) -> Result<Vec<BlockDigest>, ProtocolError> {
-    let (whole, rest) = bytes.as_chunks::<BLOCK_DIGEST_BYTES>();
+    let (whole, rest) = bytes.as_chunks::<{ BlockDigest::BYTES }>();
     if !rest.is_empty() || whole.is_empty() || whole.len() > limits::HELD_BLOCKS {
         return Err(ProtocolError::violation(format!("the peer sent {} bytes of held blocks' digests", bytes.len())));
     }
     let number = |bytes: &[u8]| bytes.iter().fold(0, |number, &byte| (number << 8) | u32::from(byte));
-    let digest = |bytes: &[u8; BLOCK_DIGEST_BYTES]| {
+    let digest = |bytes: &[u8; BlockDigest::BYTES]| {
         let mut main = [0; 32];
         main.copy_from_slice(&bytes[..32]);
         BlockDigest { main, adler32: number(&bytes[32..36]), crc32c: number(&bytes[36..]) }

@@ -64,6 +64,7 @@ fn messages_come_back() {
             first: 3,
             digests: vec![digest, BlockDigest::default()],
             taken_over: true,
+            chunks: vec![1, u32::MAX],
         },
         PeerMessage::Confirm { item: ItemId(7), first: 3, count: 2 },
         PeerMessage::Query {

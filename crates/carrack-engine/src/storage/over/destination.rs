@@ -11,6 +11,7 @@ use carrack_core::failure::Failure;
 use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
 use carrack_core::special::SpecialFile;
+use carrack_core::wire::patch::TakenBlock;
 use carrack_sys::bulk::Pipe;
 
 use super::{Act, Call, Late, Shared};
@@ -429,11 +430,23 @@ impl Part for OverPart {
         }
     }
 
-    fn take_over(&self, standing: &[u64]) -> Vec<(u64, BlockDigest)> {
+    fn take_over(&self, standing: &[u64]) -> Vec<TakenBlock> {
+        let wrong = |&index: &u64| TakenBlock { index, digest: BlockDigest::default(), chunks: Vec::new() };
         match self.hook.before(Call::TakeOver, 0) {
             Act::Go => self.inner.take_over(standing),
             Act::Fail(_) => Vec::new(),
-            _ => standing.iter().map(|&index| (index, BlockDigest::default())).collect(),
+            _ => standing.iter().map(wrong).collect(),
+        }
+    }
+
+    fn read(&self, offset: u64, slice: &mut [u8]) -> Result<usize, Failure> {
+        match self.hook.before(Call::ReadPart, slice.len() as u64) {
+            Act::Go => self.inner.read(offset, slice),
+            Act::Fail(failure) => Err(failure),
+            _ => {
+                slice.fill(0xa5);
+                Ok(slice.len())
+            }
         }
     }
 

@@ -15,6 +15,7 @@ use carrack_core::failure::{Failure, Side};
 use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::special::SpecialFile;
+use carrack_core::wire::patch::TakenBlock;
 use carrack_sys::bulk::Pipe;
 use carrack_sys::dir::Dir;
 
@@ -393,8 +394,12 @@ impl Part for PartFile {
         PartFile::rehash(self, doubtful)
     }
 
-    fn take_over(&self, standing: &[u64]) -> Vec<(u64, BlockDigest)> {
+    fn take_over(&self, standing: &[u64]) -> Vec<TakenBlock> {
         PartFile::take_over(self, standing)
+    }
+
+    fn read(&self, offset: u64, slice: &mut [u8]) -> Result<usize, Failure> {
+        PartFile::read(self, offset, slice)
     }
 
     fn share(&self, source: Option<&File>) -> Result<bool, Failure> {

@@ -1,9 +1,14 @@
-//! Small files that have changed: what stands at their names is told by its chunks, and of each a patch comes.
+//! What has changed a little comes as a patch: small files, of which what stands at their names is told by its chunks,
+//! and blocks of large ones, whose chunks are told when they are taken over.
 
 use std::time::Instant;
 
+use carrack_core::ids::ItemId;
+use carrack_core::limits;
 use carrack_core::report::ItemKind;
 use carrack_core::timeline::Work;
+use carrack_core::transfer::receiver::ArrivedBlock;
+use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::frame::{EntryHeader, TRAILER_BYTES, Trailer};
 use carrack_core::wire::patch::{self, Patch};
@@ -45,6 +50,50 @@ impl ReceiveRun {
 }
 
 impl ReceiveStream<'_> {
+    /// A block that is made of what is there already and what differs. If it has become another, it comes again whole.
+    pub(super) fn patched_block(
+        &mut self,
+        item: ItemId,
+        offset: u64,
+        length: u32,
+        whole: bool,
+    ) -> Result<(), StreamError> {
+        let options = &self.run.driver.options;
+        self.run.driver.lock().check_patch(item, offset)?;
+        let trailer = self.read_patch(length)?;
+        let patch = Patch::decode(&self.scratch, options.block_bytes.into())?;
+        let mut write = self.begin_block(ArrivedBlock { item, offset, length: patch.size }, whole)?;
+        let mut hasher = BlockHasher::new(options.digests, offset);
+        let stages = &self.run.driver.stages;
+        if let Some(part) = write.part.clone() {
+            // What it has not is taken for zeros, and has another digest; so has what cannot be read.
+            let mut standing = vec![0; patch.size as usize];
+            let _ = stages.wait(Work::Write, || part.read(offset, &mut standing));
+            let content = patch.apply(&standing).unwrap_or(standing);
+            let slices = content.chunks(SLICE_BYTES);
+            slices.for_each(|slice| stages.work(Work::Hash, slice.len(), || hasher.update(slice)));
+            for range in patch.changed() {
+                let (at, slice) = (offset + range.start as u64, &content[range]);
+                write.written = write.written.and_then(|()| stages.wait(Work::Write, || part.write(at, slice)));
+            }
+        }
+        self.end_block(write, hasher, &trailer);
+        Ok(())
+    }
+
+    /// Reads a patch into `scratch`, and the trailer behind it.
+    fn read_patch(&mut self, length: u32) -> Result<Trailer, StreamError> {
+        self.scratch.clear();
+        let sent = &mut self.scratch;
+        self.input.payload(u64::from(length), &mut |slice| {
+            sent.extend_from_slice(slice);
+            Ok::<(), StreamError>(())
+        })?;
+        let mut trailer = [0; TRAILER_BYTES];
+        self.input.meta(&mut trailer)?;
+        Ok(Trailer::decode(&trailer, self.run.driver.options.digests)?)
+    }
+
     /// A file of a bundle that is made of what stands at its name and what differs. If that has become another
     /// meanwhile, the file comes again whole.
     pub(super) fn patched_file(
@@ -60,16 +109,8 @@ impl ReceiveStream<'_> {
         if !options.patches() || !lock(&run.contents.told).contains(&short_digest(small.path)) {
             return Err(ProtocolError::violation("the sender sent a patch, and nobody told of any chunks").into());
         }
-        self.scratch.clear();
-        let sent = &mut self.scratch;
-        self.input.payload(u64::from(entry.size), &mut |slice| {
-            sent.extend_from_slice(slice);
-            Ok::<(), StreamError>(())
-        })?;
-        let mut trailer = [0; TRAILER_BYTES];
-        self.input.meta(&mut trailer)?;
-        let trailer = Trailer::decode(&trailer, options.digests)?;
-        let patch = Patch::decode(&self.scratch)?;
+        let trailer = self.read_patch(entry.size)?;
+        let patch = Patch::decode(&self.scratch, limits::PATCHED_BYTES)?;
         *bytes += u64::from(patch.size.saturating_sub(entry.size));
         check_bundle(*bytes + staged.attribute_bytes)?;
         if !keep {

@@ -16,6 +16,7 @@ use carrack_core::request::{InPlace, Verify};
 use carrack_core::timeline::Work;
 use carrack_core::transfer::receiver::Opened;
 use carrack_core::wire::control::Tell;
+use carrack_core::wire::patch::TakenBlock;
 use carrack_core::wire::peer::{Offer, QueryItem};
 
 use super::ReceiveRun;
@@ -164,7 +165,7 @@ impl ReceiveRun {
         part: &dyn Part,
         standing: Range<u64>,
         there: &HashSet<u64>,
-    ) -> Option<Vec<(u64, BlockDigest)>> {
+    ) -> Option<Vec<TakenBlock>> {
         let is_over = || self.driver.is_over();
         if standing.is_empty() {
             return Some(Vec::new());
@@ -172,7 +173,7 @@ impl ReceiveRun {
         let turn = self.taking_over.turn(standing, is_over)?;
         let at_once = (TAKEN_OVER_AT_ONCE / self.driver.options.block_bytes).max(1) as usize;
         let missing: Vec<u64> = turn.blocks.clone().filter(|index| !there.contains(index)).collect();
-        let (mut taken, mut claimed) = (Vec::new(), 0);
+        let (mut taken, mut unclaimed) = (Vec::new(), Vec::new());
         for some in missing.chunks(at_once) {
             if is_over() {
                 return None;
@@ -182,12 +183,11 @@ impl ReceiveRun {
                 break;
             }
             let bytes = some.iter().map(|&index| block_length(index, size, self.driver.options.block_bytes)).sum();
-            taken.extend(self.taking_over.copying.measure(bytes, || part.take_over(some)));
-            if self.bytes_of(&taken[claimed..], size) >= CLAIMED_AT_ONCE
-                && part.checkpoint(&taken[claimed..], false).is_ok()
-            {
-                lock(&self.claimed).extend(taken[claimed..].iter().map(|(index, _)| (item, *index)));
-                claimed = taken.len();
+            let found = self.taking_over.copying.measure(bytes, || part.take_over(some));
+            unclaimed.extend(found.iter().map(|block| (block.index, block.digest)));
+            taken.extend(found);
+            if self.bytes_of(&unclaimed, size) >= CLAIMED_AT_ONCE && part.checkpoint(&unclaimed, false).is_ok() {
+                lock(&self.claimed).extend(unclaimed.drain(..).map(|(index, _)| (item, index)));
             }
         }
         Some(taken)
@@ -223,7 +223,7 @@ impl ReceiveRun {
         });
     }
 
-    fn taken_up(&self, item: ItemId, left: Vec<(u64, BlockDigest)>, taken_over: Vec<(u64, BlockDigest)>) {
+    fn taken_up(&self, item: ItemId, left: Vec<(u64, BlockDigest)>, taken_over: Vec<TakenBlock>) {
         // Before the machine hears of them: it may have one of them written again at once. Of what was taken over the
         // marker claims nothing.
         lock(&self.claimed).extend(left.iter().map(|(index, _)| (item, *index)));

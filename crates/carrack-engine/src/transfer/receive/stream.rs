@@ -55,6 +55,18 @@ pub(super) struct ReceiveStream<'a> {
     pub(super) last_others: LastTold,
 }
 
+/// A block that has begun.
+pub(super) struct BlockWrite {
+    block: ArrivedBlock,
+    /// It is all of the file.
+    whole: bool,
+    /// Else it is read and dropped.
+    is_wanted: bool,
+    pub(super) part: Option<Arc<dyn Part>>,
+    /// Whether all of it so far could be written.
+    pub(super) written: Result<(), Failure>,
+}
+
 impl ReceiveStream<'_> {
     pub(super) fn work(&mut self) -> Result<(), StreamError> {
         let stages = Arc::clone(&self.run.driver.stages);
@@ -68,6 +80,11 @@ impl ReceiveStream<'_> {
                     let (run, carried) = (self.run, if hole { 0 } else { length });
                     let carry = || stages.carry(|| self.block(item, offset, length, hole, whole));
                     run.taking_over.arriving.measure(carried.into(), carry)?;
+                }
+                Header::PatchedBlock { item, offset, length, whole } => {
+                    let run = self.run;
+                    let carry = || stages.carry(|| self.patched_block(item, offset, length, whole));
+                    run.taking_over.arriving.measure(length.into(), carry)?;
                 }
                 Header::Bundle { bundle, entries } => stages.carry(|| self.bundle(bundle, entries))?,
             }
@@ -99,38 +116,24 @@ impl ReceiveStream<'_> {
     }
 
     fn block(&mut self, item: ItemId, offset: u64, length: u32, hole: bool, whole: bool) -> Result<(), StreamError> {
-        // The machine decides before a byte is written: a block of an item that ended is read and dropped, because the
-        // stream goes on behind it.
-        let begin = self.begin(|machine| machine.begin_block(self.number, item, offset, length, whole))?;
-        let part = (begin == BlockStart::Write).then(|| lock(&self.run.parts).get(&item).cloned()).flatten();
-        if let Some(part) = part.as_deref() {
-            // Before the first byte: a crash in the midst of the block must not leave a marker that still calls it
-            // whole.
-            self.run.take_claim_back(item, offset, part);
-        }
+        let mut write = self.begin_block(ArrivedBlock { item, offset, length }, whole)?;
+        let (part, written) = (write.part.clone(), &mut write.written);
         let mut hasher = BlockHasher::new(self.run.driver.options.digests, offset);
-        // The item may have been discarded since the machine was asked. Then nothing is written, and nothing lands.
-        let mut written = match (begin, &part) {
-            (BlockStart::Write, None) => {
-                Err(failure(ErrorCode::Internal, Side::Destination, "the file of a block has been removed"))
-            }
-            _ => Ok(()),
-        };
         if hole {
             if let Some(part) = part.as_deref() {
                 let write = || part.write_hole(offset, length.into());
-                written = self.run.driver.stages.wait(Work::Write, write);
+                *written = self.run.driver.stages.wait(Work::Write, write);
                 hash_zeros(&mut hasher, length as usize);
             }
         } else {
-            let unseen = part.as_deref().map_or(Ok(0), |part| self.unseen(part, offset, length, &mut written))?;
+            let unseen = part.as_deref().map_or(Ok(0), |part| self.unseen(part, offset, length, written))?;
             let (run, mut at) = (self.run, offset + unseen);
             self.input.payload(u64::from(length) - unseen, &mut |slice| {
                 if let Some(part) = part.as_deref() {
                     run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
                     // After an error the rest is read and dropped: the connection is in order, and carries other items.
                     if written.is_ok() {
-                        written = run.driver.stages.wait(Work::Write, || part.write(at, slice));
+                        *written = run.driver.stages.wait(Work::Write, || part.write(at, slice));
                     }
                 }
                 at += slice.len() as u64;
@@ -140,24 +143,43 @@ impl ReceiveStream<'_> {
         let mut trailer = [0; TRAILER_BYTES];
         self.input.meta(&mut trailer)?;
         let trailer = Trailer::decode(&trailer, self.run.driver.options.digests)?;
-        if let (Some(part), Ok(())) = (part.as_deref(), &written) {
-            written = self.run.driver.stages.wait(Work::Write, || part.end_block(offset, length.into()));
-        }
-        // Ours is the digest of the bytes as they came; the machine compares it with the sender's and asks again for
-        // the block that differs.
-        if begin == BlockStart::Write {
-            self.run.driver.tell(|machine| match written {
-                Ok(()) => machine.handle_block(
-                    Instant::now(),
-                    self.number,
-                    ArrivedBlock { item, offset, length },
-                    hasher.finish(whole),
-                    &trailer,
-                ),
-                Err(why) => machine.handle_write_failed(Instant::now(), self.number, item, why),
-            });
-        }
+        self.end_block(write, hasher, &trailer);
         Ok(())
+    }
+
+    /// Whether a block is to be written, and where.
+    pub(super) fn begin_block(&self, block: ArrivedBlock, whole: bool) -> Result<BlockWrite, StreamError> {
+        let ArrivedBlock { item, offset, length } = block;
+        // The machine decides before a byte is written: a block of an item that ended is read and dropped, because the
+        // stream goes on behind it.
+        let begin = self.begin(|machine| machine.begin_block(self.number, item, offset, length, whole))?;
+        let is_wanted = begin == BlockStart::Write;
+        let part = is_wanted.then(|| lock(&self.run.parts).get(&item).cloned()).flatten();
+        if let Some(part) = part.as_deref() {
+            // Before the first byte: a crash in the midst of the block must not leave a marker that still calls it
+            // whole.
+            self.run.take_claim_back(item, offset, part);
+        }
+        // The item may have been discarded since the machine was asked. Then nothing is written, and nothing lands.
+        let gone = || failure(ErrorCode::Internal, Side::Destination, "the file of a block has been removed");
+        let written = if is_wanted && part.is_none() { Err(gone()) } else { Ok(()) };
+        Ok(BlockWrite { block, whole, is_wanted, part, written })
+    }
+
+    /// What came of it. The hasher has seen the bytes as they came; the machine compares their digest with the sender's
+    /// and asks again for the block that differs.
+    pub(super) fn end_block(&self, write: BlockWrite, hasher: BlockHasher, trailer: &Trailer) {
+        let BlockWrite { block, whole, is_wanted, part, mut written } = write;
+        if !is_wanted {
+            return;
+        }
+        if let (Some(part), Ok(())) = (part.as_deref(), &written) {
+            written = self.run.driver.stages.wait(Work::Write, || part.end_block(block.offset, block.length.into()));
+        }
+        self.run.driver.tell(|machine| match written {
+            Ok(()) => machine.handle_block(Instant::now(), self.number, block, hasher.finish(whole), trailer),
+            Err(why) => machine.handle_write_failed(Instant::now(), self.number, block.item, why),
+        });
     }
 
     /// Where nobody asked for a digest the kernel takes payload from the socket to the file by itself. Says how many

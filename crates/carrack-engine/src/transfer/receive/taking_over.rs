@@ -1,4 +1,4 @@
-//! Whether of a large file that has changed what stands at its name is taken over, and only the blocks that differ are
+//! Whether of a large file that has changed what stands at its name is taken over, and only what differs is
 //! sent; by whom, and how much at once.
 
 use std::ops::Range;

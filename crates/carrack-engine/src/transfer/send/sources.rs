@@ -188,6 +188,7 @@ impl SendRun {
                 whole: blocks == 1,
                 unsized_source: false,
                 sparse,
+                patched: false,
             };
             // In the blocks in which it was sent: the digest is made of theirs, and XXH3-128 of a block depends on its
             // place.

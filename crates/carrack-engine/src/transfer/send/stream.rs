@@ -11,6 +11,7 @@ use carrack_core::timeline::Work;
 use carrack_core::transfer::sender::{BlockJob, Job, Next};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::frame::{Header, Trailer};
+use carrack_core::wire::patch;
 
 use super::SendRun;
 use crate::data::hasher::BlockHasher;
@@ -130,6 +131,9 @@ impl<'a> SendStream<'a> {
             return self.send_next(job, source);
         }
         let hole = job.sparse && source.is_hole(job.offset, u64::from(job.length));
+        if job.patched && !hole && self.send_changed(job, source)? {
+            return Ok(());
+        }
         let header = Header::Block { item: job.item, offset: job.offset, length: job.length, hole, whole: job.whole };
         self.out.meta(&[&header.encode()])?;
         let _reading = (!hole).then(|| Reading::begin(source, job.offset, job.length.into()));
@@ -161,6 +165,52 @@ impl<'a> SendStream<'a> {
         self.out.meta(&[&Trailer { whole: read.is_ok(), digest }.encode()])?;
         self.out.flush()?;
         self.block_done(job, read.map(|()| (job.length, digest)));
+        Ok(())
+    }
+
+    /// Sends a block of which the receiver has told the chunks: those that differ, or all of it where that is less.
+    /// False where it cannot be read: then it goes as any other.
+    fn send_changed(&mut self, job: BlockJob, source: &dyn Reader) -> io::Result<bool> {
+        let Some((bytes, told)) = self.run.driver.lock().chunks_of(job.item, job.offset) else { return Ok(false) };
+        self.content.resize(job.length as usize, 0);
+        let _reading = Reading::begin(source, job.offset, job.length.into());
+        let content = &mut self.content;
+        if self.run.driver.stages.wait(Work::Read, || source.read_at(job.offset, content)).is_err() {
+            return Ok(false);
+        }
+        let patch = self.run.driver.stages.work(Work::Hash, content.len(), || patch::of_chunks(content, bytes, &told));
+        if let Some((_, there)) = patch {
+            self.run.driver.lock().handle_patched(job.item, job.offset, there);
+        }
+        self.send_read(job, job.length, job.whole, patch.map(|(patch, _)| patch))?;
+        Ok(true)
+    }
+
+    /// Sends a block that has been read, or the patch that makes it.
+    fn send_read(&mut self, job: BlockJob, length: u32, whole: bool, patch: Option<Vec<u8>>) -> io::Result<()> {
+        let BlockJob { item, offset, .. } = job;
+        let header = match &patch {
+            // Shorter than the block, which has at most `u32` bytes.
+            Some(patch) => Header::PatchedBlock { item, offset, length: patch.len() as u32, whole },
+            None => Header::Block { item, offset, length, hole: false, whole },
+        };
+        self.out.meta(&[&header.encode()])?;
+        let mut hasher = BlockHasher::new(self.run.driver.options.digests, offset);
+        let content = std::mem::take(&mut self.content);
+        for slice in content[..length as usize].chunks(SLICE_BYTES) {
+            self.run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
+            if patch.is_none() {
+                self.send_content(slice)?;
+            }
+        }
+        self.content = content;
+        for slice in patch.iter().flat_map(|patch| patch.chunks(SLICE_BYTES)) {
+            self.send_content(slice)?;
+        }
+        let digest = hasher.finish(whole);
+        self.out.meta(&[&Trailer { whole: true, digest }.encode()])?;
+        self.out.flush()?;
+        self.block_done(job, Ok((length, digest)));
         Ok(())
     }
 
@@ -207,21 +257,7 @@ impl<'a> SendStream<'a> {
         };
         // Before the block is sent: the next one can be read by another stream meanwhile.
         self.run.driver.tell(|machine| machine.handle_read(Instant::now(), job.item, job.offset, length as u32, end));
-        let whole = end && job.offset == 0;
-        let header = Header::Block { item: job.item, offset: job.offset, length: length as u32, hole: false, whole };
-        self.out.meta(&[&header.encode()])?;
-        let mut hasher = BlockHasher::new(self.run.driver.options.digests, job.offset);
-        let content = std::mem::take(&mut self.content);
-        for slice in content[..length].chunks(SLICE_BYTES) {
-            self.run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
-            self.send_content(slice)?;
-        }
-        self.content = content;
-        let digest = hasher.finish(whole);
-        self.out.meta(&[&Trailer { whole: true, digest }.encode()])?;
-        self.out.flush()?;
-        self.block_done(job, Ok((length as u32, digest)));
-        Ok(())
+        self.send_read(job, length as u32, end && job.offset == 0, None)
     }
 
     fn block_done(&self, job: BlockJob, result: Result<(u32, BlockDigest), Failure>) {

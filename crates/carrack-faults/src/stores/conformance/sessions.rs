@@ -6,6 +6,7 @@ use carrack_core::attributes::{Attribute, AttributeKind, Attributes, OtherAttrib
 use carrack_core::digest::BlockDigest;
 use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability};
+use carrack_core::wire::patch::{ChunkHasher, TakenBlock};
 
 use super::trial::{MODE, MTIME, Trial, fingerprint, small_file};
 use super::{Broken, Rule, Verdict, ensure};
@@ -257,12 +258,18 @@ fn taken_over(trial: &Trial<'_>) -> Verdict {
     };
     ensure(standing.iter().all(|index| *index < 3), || format!("{standing:?} are not all there"))?;
     let taken = part.take_over(&standing);
-    for (index, found) in &taken {
+    for TakenBlock { index, digest, chunks } in &taken {
         let wanted = trial.digest(&old, *index, Digests::BLAKE3);
-        ensure(*found == wanted, || format!("block {index} is taken over as {found:?}"))?;
+        ensure(*digest == wanted, || format!("block {index} is taken over as {digest:?}"))?;
+        let mut of_block = ChunkHasher::new(new.len() as u64, trial.block);
+        let mut read = vec![0; block];
+        let count = part.read(index * u64::from(trial.block), &mut read)?;
+        of_block.update(&read);
+        ensure(count == block && of_block.finish() == *chunks, || format!("block {index} has other chunks"))?;
+        ensure(read == old[*index as usize * block..][..block], || format!("block {index} is read as another"))?;
     }
     trial.expect("f", trial.properties.keeps.then_some(&old[..]))?;
-    let is_right = |index: &u64| *index != 1 && taken.iter().any(|(taken, _)| taken == index);
+    let is_right = |index: &u64| *index != 1 && taken.iter().any(|taken| taken.index == *index);
     let missing: Vec<u64> = (0..4).filter(|index| !is_right(index)).collect();
     trial.write_blocks(&*part, &new, &missing)?;
     trial.name(&*to, &*part, &new)?;

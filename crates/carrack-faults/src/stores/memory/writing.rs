@@ -1,5 +1,6 @@
 //! Writing to a store in memory.
 
+mod entry;
 mod growing;
 
 use std::collections::BTreeMap;
@@ -14,14 +15,16 @@ use carrack_core::path::split_name;
 use carrack_core::plan::compare::State as ItemState;
 use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability, Existing};
+use carrack_core::wire::patch::{ChunkHasher, TakenBlock};
 
+use self::entry::MemoryEntry;
 use self::growing::MemoryGrowing;
 use super::{Key, Memory, Publication, State, StoredItem, UnfinishedFile, below};
 use carrack_engine::stores::properties::{MarkerRequest, Properties, WriteOptions};
 use carrack_engine::stores::workers::MetadataWorkers;
 use carrack_engine::stores::write::{
-    Begun, Closing, Destination, EarlierItem, Entry, NewDirectory, NewFile, Opening, Part, SmallFile, StandingItem,
-    Stored, UnkeptSoFar, block_digest, compare,
+    Begun, Closing, Destination, EarlierItem, NewDirectory, NewFile, Opening, Part, SmallFile, StandingItem, Stored,
+    UnkeptSoFar, block_digest, compare,
 };
 use carrack_engine::sync::lock;
 
@@ -529,13 +532,23 @@ impl Part for MemoryPart {
         }
     }
 
-    fn take_over(&self, standing: &[u64]) -> Vec<(u64, BlockDigest)> {
+    fn take_over(&self, standing: &[u64]) -> Vec<TakenBlock> {
         let take = |&index: &u64| {
             let range = self.range(index, lock(&self.content).len() as u64);
-            lock(&self.content)[range.clone()].copy_from_slice(self.old.get(range)?);
-            self.stored(index).map(|(_, digest)| (index, digest))
+            lock(&self.content)[range.clone()].copy_from_slice(self.old.get(range.clone())?);
+            let mut chunks = ChunkHasher::new(lock(&self.content).len() as u64, self.options.block_bytes);
+            chunks.update(&lock(&self.content)[range]);
+            self.stored(index).map(|(_, digest)| TakenBlock { index, digest, chunks: chunks.finish() })
         };
         standing.iter().filter_map(take).collect()
+    }
+
+    fn read(&self, offset: u64, slice: &mut [u8]) -> Result<usize, Failure> {
+        let content = lock(&self.content);
+        let there = content.get(offset as usize..).unwrap_or_default();
+        let read = there.len().min(slice.len());
+        slice[..read].copy_from_slice(&there[..read]);
+        Ok(read)
     }
 
     fn rehash(&self, doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
@@ -568,32 +581,6 @@ impl Part for MemoryPart {
 
     /// Blocks that were made durable are there for the next session already.
     fn leave(&self) {
-        self.hidden.remove();
-    }
-}
-
-struct MemoryEntry {
-    hidden: Hidden,
-    content: Vec<u8>,
-    is_synced: Arc<AtomicBool>,
-    digests: FileDigests,
-    read_back: bool,
-}
-
-impl Entry for MemoryEntry {
-    fn awaits_sync(&self) -> bool {
-        self.hidden.session.durability == Durability::Group
-    }
-
-    fn verify(&self) -> Result<(), Failure> {
-        if self.read_back { compare(&self.content, self.digests) } else { Ok(()) }
-    }
-
-    fn publish(&self) -> Result<bool, Failure> {
-        self.hidden.publish(self.content.clone(), self.is_synced.load(Ordering::Relaxed), self.digests)
-    }
-
-    fn remove(&self) {
         self.hidden.remove();
     }
 }
