@@ -43,6 +43,24 @@ pub const MUTATIONS: &[Mutation] = &[
         DELTA,
     ),
     mutation(
+        "a patched block is believed to be what was sent",
+        "crates/carrack-engine/src/transfer/receive/patching.rs",
+        ["slices.for_each(|slice| stages.work(Work::Hash, slice.len(), || hasher.update(slice)));", "let _ = slices;"],
+        DELTA,
+    ),
+    mutation(
+        "a block that was patched into another comes as a patch again",
+        "crates/carrack-core/src/transfer/sender/offered.rs",
+        ["        self.chunks.remove(&index);\n        self.patched.remove(&index);\n", ""],
+        "-p carrack-core --lib transfer::hostile::earlier_sender::",
+    ),
+    mutation(
+        "a patch is taken of a block of which nobody was told",
+        "crates/carrack-engine/src/transfer/receive/patching.rs",
+        ["        self.run.driver.lock().check_patch(item, offset)?;\n", ""],
+        "-p carrack-engine --test hostile comparing::",
+    ),
+    mutation(
         "a small file that could not be patched comes as a patch again",
         "crates/carrack-core/src/transfer/sender/ends.rs",
         ["ScannedItem { chunks: None, ..item.clone() }", "item.clone()"],

@@ -77,11 +77,14 @@ fn old_files_of_any_kind_and_size_are_replaced() {
     scene.new_file("large", &new);
     let longer = [&new[..], &[7; 3 * MIB]].concat();
     let shifted = [&[1], &new[..LARGE - 1]].concat();
-    let cases: [(&[u8], usize); 6] = [
+    let cases: [(&[u8], usize); 8] = [
         (b"", 0),
         (b"short", 0),
-        (&new[..BLOCK - 1], 0),
+        (&new[..BLOCK_CHUNK - 1], 0),
+        (&new[..BLOCK - 1], BLOCK - BLOCK_CHUNK),
         (&new[..10 * BLOCK + 5], 10 * BLOCK),
+        // A file that has grown: of the block in which it ended, what it had.
+        (&new[..10 * BLOCK + 3 * BLOCK_CHUNK + 5], 10 * BLOCK + 3 * BLOCK_CHUNK),
         (&longer, LARGE),
         // Nothing of it is where it was.
         (&shifted, 0),

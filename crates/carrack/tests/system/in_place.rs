@@ -118,8 +118,9 @@ fn file_is_written_on_where_it_is_shorter_and_what_it_has_is_compared() {
     sandbox.write("tree/large", &new);
     let wrong = tree::changed(&new[..10 * BLOCK], BLOCK, &[3]);
     let same_size = tree::changed(&new, BLOCK, &[3]);
-    let cases: [(&[u8], bool, usize); 4] = [
+    let cases: [(&[u8], bool, usize); 5] = [
         (&new[..10 * BLOCK + 5], true, 10 * BLOCK),
+        (&new[..11 * BLOCK - 5], true, 11 * BLOCK - BLOCK_CHUNK),
         // Its beginning is another: that is sent again, whatever the size says.
         (&wrong, true, 10 * BLOCK - BLOCK_CHUNK),
         // One that is not shorter is replaced, once the new one is whole.

@@ -174,13 +174,14 @@ impl IncomingItem {
         blocks.into_iter().map(take).collect()
     }
 
-    /// The chunks of a block, to be told; none where it is to come whole.
-    pub fn tell_chunks(&mut self, index: u64) -> Vec<u32> {
-        let chunks = self.chunks.remove(&index).unwrap_or_default();
-        if !chunks.is_empty() {
-            self.chunks_told.insert(index);
-        }
-        chunks
+    /// The chunks of what is taken over, to be told.
+    pub fn take_chunks(&mut self) -> BTreeMap<u64, Vec<u32>> {
+        std::mem::take(&mut self.chunks)
+    }
+
+    /// The chunks of a block are told: it may come as a patch.
+    pub fn tell_chunks(&mut self, index: u64) {
+        self.chunks_told.insert(index);
     }
 
     /// Whether the sender has been told chunks of the block that starts here.

@@ -43,6 +43,7 @@ impl Receiver {
             return;
         };
         let mut runs: Vec<HeldRun> = Vec::new();
+        let mut chunks_of = item.take_chunks();
         let mut held = item.hold(blocks, limits::HELD_BLOCKS_OPEN.saturating_sub(open));
         // Of what lies in too many pieces, what nobody has sent yet is left out first.
         if pieces(&held, |index| item.is_taken_over(index)) > limits::HELD_MESSAGES {
@@ -51,7 +52,10 @@ impl Receiver {
         }
         for (index, digest) in held {
             let full = runs.len() == limits::HELD_MESSAGES;
-            let (taken_over, chunks) = (item.is_taken_over(index), item.tell_chunks(index));
+            let (taken_over, chunks) = (item.is_taken_over(index), chunks_of.remove(&index).unwrap_or_default());
+            if !chunks.is_empty() {
+                item.tell_chunks(index);
+            }
             match runs.last_mut() {
                 Some(run) if run.goes_on(index, taken_over, &chunks) => {
                     run.digests.push(digest);

@@ -179,9 +179,9 @@ impl<'a> SendStream<'a> {
             return Ok(false);
         }
         let patch = self.run.driver.stages.work(Work::Hash, content.len(), || patch::of_chunks(content, bytes, &told));
-        if let Some((_, there)) = patch {
-            self.run.driver.lock().handle_patched(job.item, job.offset, there);
-        }
+        // Also where it is none: an earlier attempt may have sent one.
+        let there = patch.as_ref().map_or(0, |(_, there)| *there);
+        self.run.driver.lock().handle_patched(job.item, job.offset, there);
         self.send_read(job, job.length, job.whole, patch.map(|(patch, _)| patch))?;
         Ok(true)
     }

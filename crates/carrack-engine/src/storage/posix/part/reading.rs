@@ -38,6 +38,9 @@ impl PartFile {
         let Some(standing) = standing else { return Vec::new() };
         let take = |&index: &u64| {
             let (start, length) = self.place_of(index);
+            // Of the last block that it has it may have a part.
+            let there = dir::stat_file(&standing).ok()?.size;
+            let length = length.min(there.checked_sub(start)?);
             let next = file::next_data(&standing, start);
             let is_hole = next.is_ok_and(|data| data.is_none_or(|data| data >= start + length));
             let _entered = self.entry.shared.watch.enter("copy", &self.path);
@@ -62,7 +65,7 @@ impl PartFile {
         let size = self.entry.source.size;
         let mut chunks = ChunkHasher::new(size, self.block_bytes);
         let whole = block_count(size, self.block_bytes) == 1;
-        let digest = self.stored_of((index, size), whole, false, |slice| chunks.update(slice)).ok()?;
+        let digest = self.stored_of((index, size), whole, false, true, |slice| chunks.update(slice)).ok()?;
         Some(TakenBlock { index, digest, chunks: chunks.finish() })
     }
 
@@ -92,7 +95,7 @@ impl PartFile {
         }
         // All blocks but the last are full, and of the first only the sender knows whether it is the last.
         let size = dir::stat_file(&self.file).map_err(Self::fail("read back"))?.size;
-        let found = |whole| self.stored_of((index, size), whole, true, |_| ());
+        let found = |whole| self.stored_of((index, size), whole, true, false, |_| ());
         let has_some = index * u64::from(self.block_bytes) < size;
         Ok(has_some && found(false)? == digest || index == 0 && found(true)? == digest)
     }
@@ -100,15 +103,17 @@ impl PartFile {
     /// The digest of a block as it is stored.
     fn stored(&self, index: u64, past_cache: bool) -> Result<BlockDigest, Failure> {
         let size = self.entry.source.size;
-        self.stored_of((index, size), block_count(size, self.block_bytes) == 1, past_cache, |_| ())
+        self.stored_of((index, size), block_count(size, self.block_bytes) == 1, past_cache, false, |_| ())
     }
 
-    /// The same, of a file of this size; `whole`: the block is all of it. `seen` sees what is read.
+    /// The same, of a file of this size; `whole`: the block is all of it. Where the file ends before the block there are
+    /// zeros, if it `may_end`. `seen` sees what is read.
     fn stored_of(
         &self,
         (index, size): (u64, u64),
         whole: bool,
         past_cache: bool,
+        may_end: bool,
         mut seen: impl FnMut(&[u8]),
     ) -> Result<BlockDigest, Failure> {
         let _entered = self.entry.shared.watch.enter("read", &self.path);
@@ -123,9 +128,10 @@ impl PartFile {
         while done < length {
             let want = (length - done).min(SLICE_BYTES as u64) as usize;
             let read = file::read_full_at(&self.file, &mut slice[..want], start + done).map_err(&fail)?;
-            if read < want {
+            if read < want && !may_end {
                 return Err(ends_early(start + done + read as u64));
             }
+            slice[read..want].fill(0);
             hasher.update(&slice[..want]);
             seen(&slice[..want]);
             done += want as u64;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use carrack_core::digest::block_count;
+use carrack_core::wire::patch::block_chunk_bytes;
 use carrack_sys::dir::{Kind, stat_file};
 
 use super::Tree;
@@ -23,12 +24,18 @@ impl Tree {
     }
 }
 
-/// The blocks of a file of `size` bytes that one of `there` bytes may have; none where nothing can be compared.
+/// The blocks of a file of `size` bytes that one of `there` bytes may have, all or a part that is worth telling of; none
+/// where nothing can be compared.
 pub(super) fn standing_blocks(there: u64, size: u64, options: &WriteOptions) -> Range<u64> {
     if there == 0 || options.digests.main.is_none() {
         return 0..0;
     }
     let all = block_count(size, options.block_bytes);
     // The last one may be shorter.
-    0..if there >= size { all } else { (there / u64::from(options.block_bytes)).min(all) }
+    if there >= size {
+        return 0..all;
+    }
+    let (whole, rest) = (there / u64::from(options.block_bytes), there % u64::from(options.block_bytes));
+    let has_chunks = block_chunk_bytes(size, options.block_bytes).is_some_and(|bytes| rest >= bytes.into());
+    0..(whole + u64::from(has_chunks)).min(all)
 }
