@@ -114,8 +114,8 @@ impl Trips {
     }
 
     /// Whether each of several streams waits at the same time: then a full queue has dropped what is lost. Where others
-    /// keep the queue from being empty, the shortest trip that was seen is long itself, and the wait a small part of it.
-    /// A stream's own bursts are no queue that all meet.
+    /// keep the queue from being empty, the shortest trip that was seen is long itself, and the wait a small part of
+    /// it. A stream's own bursts are no queue that all meet.
     fn all_wait(&self, shortest: f64) -> bool {
         self.several_now - shortest > QUEUED_US && self.middle - shortest > self.varies
     }

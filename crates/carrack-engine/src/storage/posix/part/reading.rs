@@ -106,8 +106,8 @@ impl PartFile {
         self.stored_of((index, size), block_count(size, self.block_bytes) == 1, past_cache, false, |_| ())
     }
 
-    /// The same, of a file of this size; `whole`: the block is all of it. Where the file ends before the block there are
-    /// zeros, if it `may_end`. `seen` sees what is read.
+    /// The same, of a file of this size; `whole`: the block is all of it. If the file ends before the block, and
+    /// `may_end`, there are zeros. `seen` sees what is read.
     fn stored_of(
         &self,
         (index, size): (u64, u64),

@@ -24,8 +24,8 @@ impl Tree {
     }
 }
 
-/// The blocks of a file of `size` bytes that one of `there` bytes may have, all or a part that is worth telling of; none
-/// where nothing can be compared.
+/// The blocks of a file of `size` bytes that one of `there` bytes may have, all or a part that is worth telling of;
+/// none where nothing can be compared.
 pub(super) fn standing_blocks(there: u64, size: u64, options: &WriteOptions) -> Range<u64> {
     if there == 0 || options.digests.main.is_none() {
         return 0..0;
