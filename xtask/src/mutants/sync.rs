@@ -254,13 +254,13 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "what was taken over is digested as it was in the old file",
-        "crates/carrack-engine/src/storage/posix/part.rs",
+        "crates/carrack-engine/src/storage/posix/part/reading.rs",
         ["copy(&standing, &self.file, start, length).ok()?;", "let _ = copy;"],
         "-p carrack-engine --test stores",
     ),
     mutation(
         "a hole of the source keeps what was taken over",
-        "crates/carrack-engine/src/storage/posix/part.rs",
+        "crates/carrack-engine/src/storage/posix/part/reading.rs",
         [
             "                self.touched.note(index);\n                self.cache.bypassed();",
             "                self.cache.bypassed();",
@@ -333,7 +333,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a block of a file that has been removed lands",
         "crates/carrack-engine/src/transfer/receive/stream.rs",
-        ["(BlockStart::Write, None) => {", "(BlockStart::Discard, None) => {"],
+        ["if is_wanted && part.is_none() { Err", "if !is_wanted && part.is_none() { Err"],
         ON_RECEIPT,
     ),
     mutation(
