@@ -13,8 +13,8 @@ use crate::request::Verify;
 use crate::wire::ProtocolError;
 use crate::wire::peer::{PeerMessage, QueryItem};
 
-/// Bytes of what one message tells, but for the last block's.
-const MESSAGE_BYTES: usize = limits::HELD_BLOCKS * BlockDigest::BYTES;
+/// Bytes of digests and chunks of which one message tells, roughly.
+const HELD_BYTES: usize = limits::HELD_BLOCKS * BlockDigest::BYTES;
 
 /// Blocks one after the other, of which one message tells.
 struct HeldRun {
@@ -29,7 +29,7 @@ impl HeldRun {
     fn goes_on(&self, index: u64, taken_over: bool, chunks: &[u32]) -> bool {
         let bytes = self.digests.len() * BlockDigest::BYTES + size_of_val(&*self.chunks) + size_of_val(chunks);
         let is_like = self.taken_over == taken_over && self.chunks.is_empty() == chunks.is_empty();
-        is_like && self.first + self.digests.len() as u64 == index && bytes < MESSAGE_BYTES
+        is_like && self.first + self.digests.len() as u64 == index && bytes < HELD_BYTES
     }
 }
 
